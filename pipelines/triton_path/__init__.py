@@ -1,0 +1,1 @@
+"""Triton's own path: ttir, ttgir, the LLVM dialect, LLVM IR, PTX, SASS."""

@@ -1,0 +1,84 @@
+"""What a compilation is asked for, what it reports on the way, and what it gives."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from pipelines.trace import Manifest, Model, Name, StageTime, Toolchain, digest
+
+MAX_SOURCE = 1 << 20
+
+
+class CompileSpec(Model):
+    """One compilation of one kernel for one target.
+
+    With ``arguments`` the kernel is compiled as given: each maps to a type and an optional divisibility,
+    ``*fp16:16``, ``i32``, ``fp32`` or ``None``. Without them the source's own launch code is run, and its
+    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` override those of the launch.
+    """
+
+    source: Annotated[str, Field(max_length=MAX_SOURCE)]
+    file: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.py$")] = "kernel.py"
+    kernel: Name | None = None
+    arguments: dict[str, Name] | None = None
+    constexprs: dict[str, JsonValue] = Field(default_factory=dict)
+    launch: Annotated[int, Field(ge=0, le=10_000)] = 0
+    target: Annotated[str, Field(pattern=r"^sm_\d{2,3}$")]
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def compile_key(self, toolchain: Toolchain) -> str:
+        """Return the hash of everything that determines the outputs: this, the toolchain, and ``pipelines`` itself."""
+        data = {
+            "spec": self.model_dump(mode="json"),
+            "toolchain": toolchain.model_dump(mode="json"),
+            "revision": pipelines_revision(),
+        }
+        return digest(json.dumps(data, sort_keys=True).encode())
+
+
+class LaunchFound(Model):
+    """A distinct launch that the source's own code makes."""
+
+    kernel: Name
+    config: Name | None
+    grid: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A finished compilation.
+
+    ``cacheable`` is False after a timeout, a limit or a dead worker: such an outcome may differ next time.
+    """
+
+    manifest: Manifest
+    blobs: dict[str, bytes]
+    times: tuple[StageTime, ...] = ()
+    cacheable: bool = True
+    launches: tuple[LaunchFound, ...] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """Progress of a compilation; ``interim`` comes with ``ready``: all passes and PTX, SASS still to come."""
+
+    kind: Literal["launches", "stage", "pass", "artifact", "ready"]
+    data: dict[str, JsonValue] = field(default_factory=dict)
+    interim: Compiled | None = None
+
+
+@functools.cache
+def pipelines_revision() -> str:
+    """Return a hash of every source file of ``pipelines``, so that a change of ours never serves an old result."""
+    root = Path(__file__).resolve().parent.parent
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        total.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
