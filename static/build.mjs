@@ -1,7 +1,8 @@
-// Bundles each src/<page>/main.js and each src/css/<page>.css (what they share is in src/lib and src/css/parts) into dist/ under names that carry a content hash, and
-// writes dist/manifest.json, {"home.js": "home-4F2A.js", ...}, which the server's `asset("home.js")` reads.
+// Bundles each src/<page>/main.js and src/css/<page>.css (what pages share is in src/lib and src/css/parts) into dist/
+// under names that carry a content hash, and writes dist/manifest.json, {"home.js": "home-4F2A.js", ...}, which the
+// server's `asset("home.js")` reads.
 import { existsSync } from "node:fs";
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { build } from "esbuild";
 
@@ -61,7 +62,8 @@ const results = await Promise.all([
 ]);
 const manifest = Object.assign({}, ...results.map((result) => names(result.metafile)));
 const sorted = Object.fromEntries(Object.entries(manifest).sort(([a], [b]) => (a < b ? -1 : 1)));
-await writeFile(path.join(dist, "manifest.json"), `${JSON.stringify(sorted, null, 1)}\n`);
+await writeFile(path.join(dist, ".manifest"), `${JSON.stringify(sorted, null, 1)}\n`);
+await rename(path.join(dist, ".manifest"), path.join(dist, "manifest.json"));
 
 // Stale files go last, so that a running server never points at nothing.
 const fresh = new Set(results.flatMap((result) => Object.keys(result.metafile.outputs).map((output) => path.basename(output))));
