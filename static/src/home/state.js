@@ -1,0 +1,47 @@
+// The shapes that the home page's parts pass to each other.
+
+/** @typedef {{name: string, annotation: string | null, constexpr: boolean, default: string | null}} KernelArgument */
+/** @typedef {{name: string, line: number, arguments: KernelArgument[], autotuned: boolean}} Kernel */
+/** @typedef {{message: string, line: number | null, column: number | null}} SourceError */
+/** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null}} Discovery what POST /kernels answers */
+/** @typedef {{name: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
+/** @typedef {{name: string, type: string, default: unknown, values?: unknown[] | null}} Option */
+/** @typedef {string | number | boolean | null} Value */
+
+/**
+ * @typedef {object} CompileRequest the body of POST /compiles
+ * @property {string} source
+ * @property {string} [file]
+ * @property {string} [kernel]
+ * @property {Record<string, string>} [args]
+ * @property {Record<string, Value>} [constexprs]
+ * @property {string[]} targets
+ * @property {Record<string, Value>} [options]
+ */
+
+/** A field that a person has to put right; `field` is as the API names it: `args.x_ptr`, `targets`. */
+export class FieldError extends Error {
+  /**
+   * @param {string} field
+   * @param {string} message
+   */
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/**
+ * Reads a constexpr's or an option's value as Python would: `128`, `True`, `0.5`, `None`; anything else is text.
+ * @param {string} text
+ * @returns {Value}
+ */
+export function readValue(text) {
+  const word = text.trim();
+  if (word === "True" || word === "true") return true;
+  if (word === "False" || word === "false") return false;
+  if (word === "None" || word === "null") return null;
+  if (/^[+-]?(0x[0-9a-f]+|\d+)$/i.test(word)) return Number(word);
+  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(word)) return Number(word);
+  return word.replace(/^(["'])(.*)\1$/, "$2");
+}
