@@ -1,0 +1,101 @@
+"""What a process gives up, and its own limits: raw system calls, standard library only."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+from pathlib import Path
+from typing import Final
+
+libc: Final = ctypes.CDLL(None, use_errno=True)
+
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_PR_SET_SECUREBITS = 28
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_SECUREBITS = 0x2F
+"""NOROOT and NO_SETUID_FIXUP with their locks, KEEP_CAPS locked off, no raising of ambient capabilities."""
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+def prctl(option: int, value: int = 0) -> None:
+    """Call prctl(2).
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
+
+
+def become_subreaper() -> None:
+    """Make orphaned descendants children of this process."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process by SIGKILL when ``parent`` has ended."""
+    prctl(_PR_SET_PDEATHSIG, 9)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), 9)
+
+
+def forbid_new_privileges() -> None:
+    """Make execve grant nothing, for good; Landlock and seccomp require it."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def limit(cpu_s: int, memory: int, file: int, open_files: int, processes: int | None) -> None:
+    """Set the rlimits of this process and its descendants; ``processes`` None leaves that to a cgroup."""
+    bounds = {
+        resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),  # SIGXCPU first, which still flushes
+        resource.RLIMIT_AS: (memory, memory),
+        resource.RLIMIT_FSIZE: (file, file),
+        resource.RLIMIT_NOFILE: (open_files, open_files),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_MSGQUEUE: (0, 0),
+        resource.RLIMIT_MEMLOCK: (0, 0),
+        resource.RLIMIT_SIGPENDING: (256, 256),
+    }
+    if processes is not None:
+        bounds[resource.RLIMIT_NPROC] = (processes, processes)
+    for kind, value in bounds.items():
+        resource.setrlimit(kind, value)
+
+
+def become(uid: int) -> None:
+    """Change from root to an unprivileged uid and the gid of the same number."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Data(ctypes.Structure):
+    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, the bounding set included; nothing to do for an ordinary user.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    if os.geteuid() == 0:
+        os.setgroups([])
+        for capability in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
+            prctl(_PR_CAPBSET_DROP, capability)
+        prctl(_PR_SET_SECUREBITS, _SECUREBITS)
+    if libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the ambient capabilities cannot be cleared")
+    header = _Header(_CAPABILITY_VERSION_3, 0)
+    none = (_Data * 2)()
+    if libc.capset(ctypes.byref(header), none) != 0:
+        raise OSError(ctypes.get_errno(), f"capset: {os.strerror(ctypes.get_errno())}")

@@ -1,0 +1,185 @@
+"""The zygote: a process that has imported and warmed a compiler, and forks a child for each run.
+
+It runs trusted code only and stays single-threaded. For each run it takes a connection to the sandbox and a file
+with the request, which the child reads. On the connection ``t`` and ``k`` ask for the end of the slot, and its
+closing means that nobody waits any more. A run is over when no process of its process group is left: setsid and
+setpgid are denied to children, and orphans come back to the zygote, so ``waitpid`` on the group tells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from pipelines.sandbox import child, wire
+from pipelines.sandbox.privileges import become_subreaper
+
+_DRAIN_MS = 5
+
+
+class Run:
+    """One child and all that descends from it, seen from the zygote."""
+
+    def __init__(self, connection: socket.socket, leader: int) -> None:
+        self.connection = connection
+        self.leader = leader
+        self.descriptor = os.pidfd_open(leader)
+        self.status: int | None = None
+        self.cpu_s = 0.0
+        self.draining = False
+
+    def kill(self, number: int) -> None:
+        """Signal every process of the slot; the unreaped leader keeps the group's number from reuse."""
+        if not self.draining:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.leader, number)
+
+    def drain(self) -> bool:
+        """Reap what is left of the group; whether nothing is."""
+        self.draining = True
+        while True:
+            try:
+                pid, status, usage = os.wait4(-self.leader, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            self.cpu_s += usage.ru_utime + usage.ru_stime
+            if pid == self.leader:
+                self.status = status
+
+    def close(self) -> None:
+        """Forget the run."""
+        os.close(self.descriptor)
+        self.connection.close()
+
+
+class Zygote:
+    """The fork server's loop."""
+
+    def __init__(self, control: socket.socket, setup: wire.Message, preload: ModuleType) -> None:
+        self.control = control
+        self.setup = setup
+        self.preload = preload
+        self.runs: dict[int, Run] = {}  # by the descriptors that are polled for it
+        self.draining: list[Run] = []
+        self.poll = select.poll()
+        self.poll.register(control, select.POLLIN)
+
+    def serve(self) -> None:
+        """Fork and reap until the sandbox closes the control connection, then kill all that is left."""
+        while True:
+            for descriptor, _ in self.poll.poll(_DRAIN_MS if self.draining else None):
+                if descriptor == self.control.fileno():
+                    if not self._accept():
+                        self._end()
+                        return
+                elif descriptor in self.runs:
+                    self._hear(self.runs[descriptor], descriptor)
+            for run in list(self.draining):
+                self._drain(run)
+
+    def _accept(self) -> bool:
+        """Fork a child for the next request; whether the sandbox is still there."""
+        try:
+            connection, request = wire.receive_descriptors(self.control, 2)
+        except (EOFError, ConnectionError):
+            return False
+        pid = os.fork()
+        if pid == 0:
+            child.main(connection, request, self.setup, self.preload)
+        os.close(request)
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)  # the child does the same; whichever comes first, the group exists
+        run = Run(socket.socket(fileno=connection), pid)
+        for descriptor in (run.descriptor, connection):
+            self.runs[descriptor] = run
+            self.poll.register(descriptor, select.POLLIN)
+        self._tell(run, {"pid": pid})
+        return True
+
+    def _hear(self, run: Run, descriptor: int) -> None:
+        """The leader has ended, or the sandbox asks for the end."""
+        if descriptor == run.descriptor:
+            run.kill(signal.SIGKILL)
+            self._drain(run)
+            return
+        try:
+            orders = run.connection.recv(16)
+        except OSError:
+            orders = b""
+        if not orders:
+            self.poll.unregister(descriptor)
+            del self.runs[descriptor]
+        run.kill(signal.SIGTERM if orders == b"t" else signal.SIGKILL)
+
+    def _drain(self, run: Run) -> None:
+        """Reap; when nothing of the slot is left, report and forget it."""
+        if run.descriptor in self.runs:
+            self.poll.unregister(run.descriptor)
+            del self.runs[run.descriptor]
+            self.draining.append(run)
+        if not run.drain():
+            return
+        self.draining.remove(run)
+        self._tell(run, {"status": run.status, "cpu_s": run.cpu_s})
+        if self.runs.pop(run.connection.fileno(), None):
+            self.poll.unregister(run.connection)
+        run.close()
+
+    def _tell(self, run: Run, message: wire.Message) -> None:
+        with contextlib.suppress(OSError):
+            wire.send(run.connection, message)
+
+    def _end(self) -> None:
+        runs = {*self.runs.values(), *self.draining}
+        for run in runs:
+            run.kill(signal.SIGKILL)
+        for run in runs:
+            os.waitid(os.P_PIDFD, run.descriptor, os.WEXITED | os.WNOWAIT)
+            run.kill(signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-run.leader, 0)
+
+
+def _warm(setup: wire.Message) -> ModuleType:
+    sys.path[:0] = setup["path"]
+    preload = importlib.import_module(setup["preload"])
+    warm = getattr(preload, "warm", None)
+    if warm is not None:
+        warm(Path(setup["warm"]))
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"{setup['preload']} left {threads} threads running; forking would be unsafe")
+    gc.collect()
+    gc.freeze()
+    return preload
+
+
+def main() -> None:
+    """Serve on the control connection whose descriptor is the only argument."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    os.set_inheritable(control.fileno(), False)
+    setup = wire.Lines(control).first()
+    become_subreaper()
+    try:
+        preload = _warm(setup)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the sandbox must hear of it
+        wire.send(control, {"error": "".join(traceback.format_exception(error))[-8000:]})
+        return
+    wire.send(control, {"ready": True})
+    Zygote(control, setup, preload).serve()
+
+
+if __name__ == "__main__":
+    main()
