@@ -1,0 +1,193 @@
+"""Compile a kernel on Triton's path: one confined child makes the passes and the artifacts, a second disassembles."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pipelines.dumps.diagnostics import last_words
+from pipelines.dumps.mlir import Record, read_records
+from pipelines.dumps.sass import count_instructions
+from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, ZygoteSpec
+from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain
+from pipelines.triton_path.follow import Follower
+from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_output
+from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
+from pipelines.triton_path.spec import Compiled, CompileSpec, Event
+from pipelines.triton_path.targets import chip
+from pipelines.triton_path.toolchain import Described, OptionField, binaries, toolchain, triton_root
+
+CHILD = "pipelines.triton_path.child"
+DUMP = "dump.mlir"
+NVDISASM_FLAGS = ("-c", "-gi", "-hex")
+
+_ENVIRONMENT = {
+    "TRITON_ALWAYS_COMPILE": "1",
+    "TRITON_DEFAULT_FP_FUSION": "1",
+    "TRITON_DUMP_PTXAS_LOG": "1",
+    "MLIR_ENABLE_DIAGNOSTICS": "remarks",
+    "MLIR_ENABLE_DUMP": "1",
+}
+_UNREPEATABLE = ("timeout", "memory", "disk", "processes")
+
+
+class OptionError(ValueError):
+    """An option that the backend does not have, or a value of the wrong kind."""
+
+
+class Compiler:
+    """Owns the sandbox of the default toolchain; safe to use from several threads."""
+
+    def __init__(self, directory: Path, *, trust_code: bool = False, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        package = Path(__file__).resolve().parents[2]
+        spec = ZygoteSpec(
+            name="triton",
+            python=Path(sys.executable),
+            preload=CHILD,
+            read_only=(triton_root(),),
+            executables=binaries(),
+            path=(package,),
+        )
+        self._sandbox = Sandbox(spec, directory, limits=self.limits, trust_code=trust_code)
+        self._described: Described | None = None
+        self._toolchain: Toolchain | None = None
+
+    def start(self) -> None:
+        """Warm the zygote and ask the toolchain what it is; raise SandboxUnavailable where that cannot be."""
+        self._sandbox.start()
+        with self._sandbox.run(f"{CHILD}:describe_toolchain", {}) as finished:
+            data = finished.slot.read("toolchain.json", MAX_STDERR)
+            if data is None:
+                stderr = finished.slot.read("stderr", MAX_STDERR) or b""
+                raise RuntimeError(f"the toolchain does not run: {stderr.decode(errors='replace')[-2000:]}")
+        self._described = Described.model_validate_json(data)
+        self._toolchain = toolchain(self._described)
+
+    def close(self) -> None:
+        """End the zygote and everything forked from it."""
+        self._sandbox.close()
+
+    @property
+    def confinement(self) -> Confinement:
+        """What confines compilations on this machine."""
+        return self._sandbox.confinement
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """The files that compile; known after ``start``."""
+        if self._toolchain is None:
+            raise RuntimeError("the compiler is not started")
+        return self._toolchain
+
+    @property
+    def options(self) -> tuple[OptionField, ...]:
+        """The options of the backend's own class; known after ``start``."""
+        if self._described is None:
+            raise RuntimeError("the compiler is not started")
+        return self._described.options
+
+    def check(self, spec: CompileSpec) -> None:
+        """Raise UnknownTargetError or OptionError where the spec cannot be compiled at all."""
+        chip(spec.target)
+        known = {field.name: field for field in self.options}
+        for name in spec.options:
+            if name not in known:
+                raise OptionError(f"there is no option {name}; the backend has {', '.join(sorted(known))}")
+
+    def compile(self, spec: CompileSpec, on_event: Callable[[Event], None]) -> Compiled:
+        """Compile and disassemble; a failure of the kernel is a result, never an exception.
+
+        ``on_event`` is called from this thread; ``ready`` carries everything but SASS.
+        """
+        self.check(spec)
+        follower = Follower(on_event)
+        with self._child(spec, {"MLIR_DUMP_PATH": DUMP}, follower.poll) as finished:
+            follower.poll(finished.slot)
+            run = self._read(finished)
+        if run.outcome.kind in ("signal", *_UNREPEATABLE) and run.output.begun in (
+            "ttir",
+            "ttgir",
+            "llvm-dialect",
+        ):
+            run = self._recover(spec, run)
+        blobs = Blobs()
+        manifest = build_manifest(spec, self.toolchain, run, blobs)
+        cacheable = run.outcome.kind not in _UNREPEATABLE
+        interim = Compiled(manifest, blobs.by_digest, tuple(run.output.times), cacheable, run.output.launches)
+        if "cubin" not in run.output.artifacts:
+            return interim
+        on_event(Event("ready", interim=interim))
+        manifest = self._disassemble(manifest, run.output.artifacts["cubin"], blobs)
+        on_event(Event("artifact", {"name": "sass"}))
+        return Compiled(manifest, blobs.by_digest, interim.times, cacheable, interim.launches)
+
+    def _child(self, spec: CompileSpec, environment: dict[str, str], poll: Callable[..., None] | None) -> Finished:
+        request: dict[str, JsonValue] = {
+            **spec.model_dump(mode="json", exclude={"source"}),
+            "properties": dict(chip(spec.target).properties()),
+        }
+        return self._sandbox.run(
+            f"{CHILD}:compile_kernel",
+            request,
+            {spec.file: spec.source.encode()},
+            env={**_ENVIRONMENT, **environment},
+            poll=poll,
+        )
+
+    def _read(self, finished: Finished) -> Run:
+        try:
+            output = read_output(finished.slot.read)
+        except ForgedOutputError as error:
+            output = Output(stderr=str(error))
+            outcome = finished.outcome
+            forged = Outcome("exit", outcome.exit_code, outcome.signal, outcome.wall_s, outcome.cpu_s)
+            return Run(output, forged, self.limits, ())
+        return Run(output, finished.outcome, self.limits, read_dump(output))
+
+    def _recover(self, spec: CompileSpec, run: Run) -> Run:
+        """Get back what was still in the dead child's buffer: dump once more, unbuffered, to stderr.
+
+        The rerun counts only where it repeats what is known and goes further.
+        """
+        with self._child(spec, {"MLIR_ENABLE_DIAGNOSTICS": ""}, None) as finished:
+            stderr = finished.slot.read("stderr", self.limits.file, cut=True) or b""
+        records = [Record(record.header, _module_only(record.text)) for record in read_records(stderr)]
+        known = run.records[:-1]
+        agrees = all(a.header == b.header and a.text == b.text for a, b in zip(known, records, strict=False))
+        if len(records) < len(run.records) or not agrees:
+            return run
+        return Run(run.output, run.outcome, run.limits, tuple(records))
+
+    def _disassemble(self, manifest: Manifest, cubin: bytes, blobs: Blobs) -> Manifest:
+        """Add SASS and its instruction count; where nvdisasm fails, a diagnostic says so."""
+        request: dict[str, JsonValue] = {"nvdisasm": str(binaries()[-1]), "flags": list(NVDISASM_FLAGS)}
+        with self._sandbox.run(f"{CHILD}:disassemble", request, {"input.cubin": cubin}) as finished:
+            sass = finished.slot.read("sass.out", MAX_ARTIFACT) if finished.outcome.kind == "ok" else None
+            stderr = finished.slot.read("stderr", MAX_STDERR) or b""
+        if not sass:
+            words = last_words(stderr.decode("utf-8", errors="replace")) or finished.outcome.kind
+            diagnostic = Diagnostic(severity="warning", message=f"nvdisasm gave no SASS: {words}")
+            return manifest.model_copy(update={"diagnostics": (*manifest.diagnostics, diagnostic)})
+        text = sass.rstrip(b"\n")
+        resources = manifest.resources or Resources()
+        commands = (*manifest.toolchain.commands, " ".join(["nvdisasm", *NVDISASM_FLAGS, "kernel.cubin"]))
+        instructions = count_instructions(text.decode("utf-8", errors="replace"))
+        return manifest.model_copy(
+            update={
+                "artifacts": (*manifest.artifacts, Artifact(name="sass", digest=blobs.keep(text))),
+                "resources": resources.model_copy(update={"instructions": instructions}),
+                "toolchain": manifest.toolchain.model_copy(update={"commands": commands}),
+            }
+        )
+
+
+def _module_only(text: bytes) -> bytes:
+    """Drop what other messages on stderr follow the IR: a module ends with a brace or a location in column 0."""
+    lines = text.split(b"\n")
+    while lines and not lines[-1].startswith((b"}", b"#")):
+        lines.pop()
+    return b"\n".join(lines)

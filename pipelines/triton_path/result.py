@@ -1,0 +1,185 @@
+"""From a child's output to a manifest with its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.dumps.diagnostics import last_words, parse_diagnostics
+from pipelines.dumps.mlir import Record, read_records
+from pipelines.dumps.ptxas import normalize_log, parse_errors, parse_resources
+from pipelines.sandbox import Limits, Outcome
+from pipelines.trace import (
+    Argument,
+    Artifact,
+    Diagnostic,
+    Failure,
+    Kernel,
+    Launch,
+    Manifest,
+    Resources,
+    Stage,
+    Toolchain,
+    digest,
+)
+from pipelines.triton_path.output import Output
+from pipelines.triton_path.spec import CompileSpec
+from pipelines.triton_path.stages import build_stages
+from pipelines.triton_path.targets import chip
+
+
+@dataclass
+class Blobs:
+    """Texts by digest, gathered while a manifest is built."""
+
+    by_digest: dict[str, bytes] = field(default_factory=dict)
+
+    def keep(self, data: bytes) -> str:
+        """Store a text and return its digest."""
+        name = digest(data)
+        self.by_digest[name] = data
+        return name
+
+
+@dataclass(frozen=True)
+class Run:
+    """One child's end: what it left and how it ended, under which limits."""
+
+    output: Output
+    outcome: Outcome
+    limits: Limits
+    records: tuple[Record, ...]
+
+
+def read_dump(output: Output) -> tuple[Record, ...]:
+    """Return the dump's records."""
+    return tuple(read_records(output.dump))
+
+
+def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blobs) -> Manifest:
+    """Return the manifest without SASS; ``blobs`` receives its texts."""
+    output = run.output
+    stages = build_stages(run.records, output.runs, output.stages, blobs.keep)
+    log = normalize_log(output.artifacts.get("ptxas-log", b"").decode("utf-8", errors="replace"))
+    failure = find_failure(run, stages)
+    return Manifest(
+        pipeline="triton",
+        status="failed" if failure else "ok",
+        kernel=_kernel(spec, output, blobs),
+        launch=_launch(output),
+        target=chip(spec.target).target,
+        options=dict(output.launch.options) if output.launch else dict(spec.options),
+        toolchain=toolchain.model_copy(update={"commands": tuple(output.commands)}),
+        stages=stages,
+        artifacts=_artifacts(output, log, blobs),
+        launch_metadata=output.metadata,
+        resources=_resources(output, log),
+        diagnostics=tuple(_diagnostics(output, failure)),
+        failure=failure,
+    )
+
+
+def _kernel(spec: CompileSpec, output: Output, blobs: Blobs) -> Kernel:
+    source = blobs.keep(spec.source.encode())
+    made = output.launch
+    if made is None:
+        name = spec.kernel or (output.launches[spec.launch].kernel if spec.launch < len(output.launches) else "")
+        return Kernel(name=name, file=spec.file, source=source, arguments=(), origin="none")
+    arguments = tuple(
+        Argument(name=a.name, type=a.type, divisibility=a.divisibility, value=a.value) for a in made.arguments
+    )
+    return Kernel(name=made.name, file=spec.file, source=source, arguments=arguments, origin=made.origin)
+
+
+def _launch(output: Output) -> Launch | None:
+    shown = output.launch.launch if output.launch else None
+    return Launch(grid=shown.grid, arguments=shown.arguments, config=shown.config) if shown else None
+
+
+def _artifacts(output: Output, log: str, blobs: Blobs) -> tuple[Artifact, ...]:
+    data = {**output.artifacts, "ptxas-log": log.encode()}
+    return tuple(
+        Artifact(name=name, digest=blobs.keep(data[name]), binary=name == "cubin")
+        for name in ("llvm-ir", "ptx", "cubin", "ptxas-log")
+        if data.get(name)
+    )
+
+
+def _resources(output: Output, log: str) -> Resources | None:
+    shared = output.metadata.get("shared")
+    return parse_resources(log, shared if isinstance(shared, int) else None)
+
+
+def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic]:
+    """Yield the user's own error first, then what the compiler printed, errors at the failing pass."""
+    if output.error:
+        for place in output.error.places:
+            yield Diagnostic(
+                severity="error",
+                message=place.message or output.error.message,
+                file=place.file,
+                line=place.line,
+                column=place.column + 1 if place.column is not None else None,
+            )
+        yield from parse_errors(normalize_log(output.error.message))
+    for item in parse_diagnostics(output.stderr):
+        at = failure.address if failure and item.severity == "error" else None
+        yield item.model_copy(update={"address": at}) if at else item
+
+
+def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
+    """Return why the compilation ended early, or None where PTX and cubin are there."""
+    output, outcome, limits = run.output, run.outcome, run.limits
+    if outcome.kind == "ok" and not output.error and "cubin" in output.artifacts:
+        return None
+    stage, address = _where(output, stages)
+    limit = {
+        "timeout": f"the compilation took longer than {limits.wall_s:.0f} s and was stopped",
+        "memory": f"the compilation used more than {limits.memory >> 30} GB of memory and was stopped",
+        "disk": f"the compilation wrote more than {limits.disk >> 20} MB and was stopped",
+        "processes": f"the compilation started more than {limits.processes} processes and was stopped",
+    }
+    if outcome.kind in limit:
+        hint = "Submit it again with smaller tiles or fewer stages; what is shown came before the limit."
+        return Failure.model_validate(
+            {
+                "kind": outcome.kind,
+                "stage": stage,
+                "address": address,
+                "message": limit[outcome.kind],
+                "hint": hint,
+            }
+        )
+    if output.error:
+        return _error(output, stage, address)
+    if outcome.kind == "ok":
+        message = "the compilation ended without a result: the source closed its files or ended the process"
+        return Failure(kind="invalid", stage=stage, address=address, message=message)
+    how = f"signal {outcome.signal}" if outcome.signal else f"exit status {outcome.exit_code}"
+    words = last_words(output.stderr) or "it printed nothing"
+    message = f"the compiler aborted ({how}): {words}"
+    hint = "This is a bug in the compiler, not in the kernel; the IR before the failing pass reproduces it."
+    return Failure(kind="abort", stage=stage, address=address, message=message, hint=hint if address else None)
+
+
+def _error(output: Output, stage: str | None, address: str | None) -> Failure:
+    error = output.error
+    assert error is not None  # noqa: S101 - the caller has looked
+    message = normalize_log(error.message) if error.type == "PTXASError" else error.message
+    if error.type == "RuntimeError" and message == "PassManager::run failed":
+        errors = [d.message for d in parse_diagnostics(output.stderr) if d.severity == "error"]
+        message = errors[0] if errors else "the pass failed without saying why"
+    elif not error.user and error.type not in ("PTXASError", "CompilationError"):
+        message = f"{error.type}: {message}"
+    return Failure(kind="error", stage=stage, address=address, message=message)
+
+
+def _where(output: Output, stages: Sequence[Stage]) -> tuple[str | None, str | None]:
+    """Return the stage that did not complete and its failing pass."""
+    stage = output.begun
+    if stage is None or stage in output.complete:
+        return stage, None
+    made = next((s for s in stages if s.name == stage), None)
+    failed = [p for p in made.passes if p.failed] if made else []
+    shown = "ptx" if stage == "cubin" else stage
+    return shown, f"{stage}:{failed[-1].ordinal}" if failed else ("ptx" if stage == "cubin" else None)
