@@ -1,12 +1,14 @@
-"""The ``.loupe`` file: a manifest, a table, and the texts, each compressed with the text before it as prefix.
+r"""The ``.loupe`` file: a manifest, a table, and the texts, each compressed with the text before it as prefix.
 
 Layout, little-endian::
 
-    magic     8 bytes   b"LOUPE\\x01\\r\\n"
+    magic     8 bytes   b"LOUPE\x01\r\n"
     lengths   2 x u32   bytes of the manifest frame, number of table rows
     manifest  a zstd frame of the canonical JSON
-    table     rows of (digest 32 bytes, offset u64, stored u32, size u32, base i32): base is the row that is the prefix, or -1
+    table     rows of (digest 32 bytes, offset u64, stored u32, size u32, base i32)
     frames    one zstd frame a row, at its offset from the start of the file
+
+A row's base is the row whose text is its prefix, or -1.
 
 Reading a text decodes at most ``KEY_INTERVAL`` frames. Everything is bounded and verified, since files are uploaded.
 """

@@ -14,12 +14,15 @@ _HEADER = re.compile(
 )
 
 
+_BOILERPLATE = ("see current operation", "Failures have been detected while", "Pipeline failed while executing")
+
+
 def parse_diagnostics(text: str) -> list[Diagnostic]:
     """Return the diagnostics in the order printed, each once; echoed source and dumped operations are left out."""
     found: dict[Diagnostic, None] = {}
     for line in text.split("\n"):
         match = _HEADER.match(line[: MAX_LINE + 400])
-        if match and not match["message"].startswith("see current operation"):
+        if match and not match["message"].startswith(_BOILERPLATE):
             found[_diagnostic(match)] = None
         if len(found) >= MAX_DIAGNOSTICS:
             break

@@ -61,7 +61,7 @@ class CapturedKernel:
     def _init_handles(self) -> None:
         """Nothing to load."""
 
-    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
+    def launch_metadata(self, *_: Any) -> None:
         """No profiler listens here."""
 
     def run(self, x: int, y: int, z: int, *rest: Any) -> None:
@@ -96,10 +96,10 @@ class CaptureDriver:
         """Return the only device."""
         return 0
 
-    def set_current_device(self, device: int) -> None:
+    def set_current_device(self, _: int) -> None:
         """There is only one."""
 
-    def get_current_stream(self, device: int = 0) -> int:
+    def get_current_stream(self, _: int = 0) -> int:
         """Return the default stream."""
         return 0
 
@@ -110,7 +110,7 @@ class CaptureDriver:
     def get_empty_cache_for_benchmark(self) -> None:
         """There is no cache to flush."""
 
-    def clear_cache(self, cache: Any) -> None:
+    def clear_cache(self, _: Any) -> None:
         """There is no cache to flush."""
 
     def get_active_torch_device(self) -> Any:
@@ -121,7 +121,7 @@ class CaptureDriver:
         )
 
 
-def _bench_once(call: Any, quantiles: Any = None, **_: Any) -> list[float]:
+def _bench_once(call: Any, *_: Any, **__: Any) -> list[float]:
     call()
     return [1.0, 1.0, 1.0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_SCALARS = "i1|i8|i16|i32|i64|u1|u8|u16|u32|u64|fp8e4nv|fp8e4b8|fp8e4b15|fp8e5|fp8e5b16|fp16|bf16|fp32|fp64"  # Triton's own spelling
+_SCALARS = "i1|i8|i16|i32|i64|u1|u8|u16|u32|u64|fp8e4nv|fp8e4b8|fp8e4b15|fp8e5|fp8e5b16|fp16|bf16|fp32|fp64"
 _TYPE = re.compile(
     rf"\*?k?\*?(?:{_SCALARS})"
     rf"|tensordesc<(?:{_SCALARS})\[\d+(?:, ?\d+)*\](?:,[^>]{{0,200}})?>"
@@ -37,7 +37,8 @@ def parse_argument(name: str, text: str) -> ArgumentType:
         return ArgumentType(None)
     if not _TYPE.fullmatch(kind):
         raise SignatureError(
-            f"argument {name}: {text!r} is not a type; write a pointer such as *fp16:16, a scalar such as i32 or fp32, or None"
+            f"argument {name}: {text!r} is not a type; write a pointer such as *fp16:16, "
+            "a scalar such as i32 or fp32, or None"
         )
     if not divisibility:
         return ArgumentType(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 from pipelines.dumps.diagnostics import last_words
 from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.sass import count_instructions
-from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, ZygoteSpec
+from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, Slot, ZygoteSpec
 from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain
 from pipelines.triton_path.follow import Follower
 from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_output
@@ -125,7 +126,9 @@ class Compiler:
         on_event(Event("artifact", {"name": "sass"}))
         return Compiled(manifest, blobs.by_digest, interim.times, cacheable, interim.launches)
 
-    def _child(self, spec: CompileSpec, environment: dict[str, str], poll: Callable[..., None] | None) -> Finished:
+    def _child(
+        self, spec: CompileSpec, environment: dict[str, str], poll: Callable[[Slot], None] | None
+    ) -> AbstractContextManager[Finished]:
         request: dict[str, JsonValue] = {
             **spec.model_dump(mode="json", exclude={"source"}),
             "properties": dict(chip(spec.target).properties()),

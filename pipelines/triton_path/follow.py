@@ -1,4 +1,4 @@
-"""Follows a running compilation by the files it writes, for progress only: the trace is built from the whole at the end."""
+"""Follows a running compilation by the files it writes, for progress only; the trace is built at the end."""
 
 from __future__ import annotations
 

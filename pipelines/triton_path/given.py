@@ -101,8 +101,8 @@ def _bind(function: Any, given: dict[str, str], constants: dict[str, Any], heuri
         constexprs[(index,)] = value
     if missing:
         raise UserError(
-            f"{function.__name__} needs {', '.join(missing)}: give a type such as {missing[0]}=*fp16:16 or {missing[0]}=i32, "
-            "or a constexpr's value"
+            f"{function.__name__} needs {', '.join(missing)}: give a type such as {missing[0]}=*fp16:16 "
+            f"or {missing[0]}=i32, or a constexpr's value"
         )
     return signature, constexprs, attributes
 

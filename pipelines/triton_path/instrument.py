@@ -20,6 +20,7 @@ from typing import Any
 import triton
 from triton import knobs
 from triton._C.libtriton import ir, llvm
+from triton.runtime.errors import PTXASError
 from triton.runtime.jit import JITCallable, _triton_jit_function_registry
 
 EVENTS = "events.jsonl"
@@ -133,12 +134,22 @@ class Instrument:
             self.log.write("command", command=_command(arguments))
             return start(arguments, **options)
 
-        sys.stdout, subprocess.run = printed, logged
+        sys.stdout = printed
+        setattr(subprocess, "run", logged)  # noqa: B010 - mypy refuses to assign to an overloaded function
         try:
             yield
+        except PTXASError as error:
+            printed = io.StringIO(_ptxas_stderr(str(error)))
+            raise
         finally:
-            sys.stdout, subprocess.run = kept, start
+            sys.stdout = kept
+            setattr(subprocess, "run", start)  # noqa: B010 - as above
             write_output(PTXAS_LOG, printed.getvalue())
+
+
+def _ptxas_stderr(message: str) -> str:
+    """Return ptxas's own words out of Triton's error."""
+    return message.partition("`ptxas` stderr:\n")[2].partition("\nRepro command:")[0] or message
 
 
 def _command(arguments: Any) -> list[str]:

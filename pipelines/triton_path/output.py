@@ -136,7 +136,8 @@ def _json(read: Read, name: str, kind: type[_Kind]) -> _Kind | None:
     data = read(name, MAX_JSON)
     if data is None:
         return None
-    return _validate(name, kind, data)
+    validated: _Kind = _validate(name, kind, data)
+    return validated
 
 
 def _validate(name: str, kind: Any, data: bytes) -> Any:

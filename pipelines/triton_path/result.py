@@ -121,7 +121,7 @@ def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic
                 line=place.line,
                 column=place.column + 1 if place.column is not None else None,
             )
-        yield from parse_errors(normalize_log(output.error.message))
+        yield from parse_errors(normalize_log(output.artifacts.get("ptxas-log", b"").decode(errors="replace")))
     for item in parse_diagnostics(output.stderr):
         at = failure.address if failure and item.severity == "error" else None
         yield item.model_copy(update={"address": at}) if at else item
@@ -165,13 +165,24 @@ def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
 def _error(output: Output, stage: str | None, address: str | None) -> Failure:
     error = output.error
     assert error is not None  # noqa: S101 - the caller has looked
-    message = normalize_log(error.message) if error.type == "PTXASError" else error.message
-    if error.type == "RuntimeError" and message == "PassManager::run failed":
+    message = error.message
+    if error.type == "PTXASError":
+        message = _ptxas_message(output)
+    elif error.type == "RuntimeError" and message == "PassManager::run failed":
         errors = [d.message for d in parse_diagnostics(output.stderr) if d.severity == "error"]
         message = errors[0] if errors else "the pass failed without saying why"
-    elif not error.user and error.type not in ("PTXASError", "CompilationError"):
+    elif not error.user and error.type != "CompilationError":
         message = f"{error.type}: {message}"
     return Failure(kind="error", stage=stage, address=address, message=message)
+
+
+def _ptxas_message(output: Output) -> str:
+    log = normalize_log(output.artifacts.get("ptxas-log", b"").decode("utf-8", errors="replace"))
+    errors = parse_errors(log)
+    if not errors:
+        return f"ptxas rejects the PTX: {log[:2000]}"
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"ptxas rejects the PTX at line {errors[0].line}: {errors[0].message}{more}"
 
 
 def _where(output: Output, stages: Sequence[Stage]) -> tuple[str | None, str | None]:

@@ -21,7 +21,7 @@ class CompileSpec(Model):
 
     With ``arguments`` the kernel is compiled as given: each maps to a type and an optional divisibility,
     ``*fp16:16``, ``i32``, ``fp32`` or ``None``. Without them the source's own launch code is run, and its
-    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` override those of the launch.
+    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` override the launch's.
     """
 
     source: Annotated[str, Field(max_length=MAX_SOURCE)]
