@@ -1,0 +1,130 @@
+"""Loupe as a user starts it: ``loupe serve`` on a free port with an empty home, spoken to over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LOUPE = Path(sys.executable).with_name("loupe")
+PATIENCE = 120.0
+
+
+@dataclass
+class Server:
+    """A running server; every call opens its own connection unless it is given one."""
+
+    port: int
+    home: Path
+    started: float
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Open a connection that can carry several requests."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def get(self, path: str, connection: http.client.HTTPConnection | None = None) -> bytes:
+        """Return the body of a page; raise RuntimeError unless it answers 200."""
+        connection = connection or self.connect()
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"GET {path} answered {response.status}: {body[:500]!r}")
+        return body
+
+    def json(self, path: str) -> Any:
+        """Return a JSON body."""
+        return json.loads(self.get(path))
+
+    def submit(self, source: str, arch: str) -> str:
+        """Submit a source that launches its kernel; return the first trace's permalink."""
+        connection = self.connect()
+        body = json.dumps({"source": source, "file": "kernel.py", "targets": [arch]})
+        connection.request("POST", "/api/v1/compiles", body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        if response.status != 202:
+            raise RuntimeError(f"POST /api/v1/compiles answered {response.status}: {answer}")
+        trace: str = answer["traces"][0]
+        return trace
+
+    def wait(self, trace: str, *names: str) -> str:
+        """Follow a trace's events until one of ``names``; return its name, or raise where the stream ends before."""
+        connection = self.connect()
+        connection.request("GET", f"/api/v1/traces/{trace}/events", headers={"Accept": "text/event-stream"})
+        response = connection.getresponse()
+        for line in response:
+            name = line.decode().removeprefix("event:").strip() if line.startswith(b"event:") else ""
+            if name in names:
+                connection.close()
+                return name
+        raise RuntimeError(f"the events of {trace} ended before any of {', '.join(names)}")
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serve(*, wait: bool = True) -> Iterator[Server]:
+    """Start a server with an empty home and stop it; ``wait`` until it answers and its compiler is warm."""
+    home = Path(tempfile.mkdtemp(prefix="loupe-bench-"))
+    port = free_port()
+    log = (home / "serve.log").open("wb")
+    environment = {**os.environ, "LOUPE_HOME": str(home)}
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [LOUPE, "serve", "--port", str(port)], env=environment, stdout=log, stderr=log, start_new_session=True
+    )
+    server = Server(port, home, started)
+    try:
+        if wait:
+            until_answers(server, process)
+            server.wait(server.submit((ROOT / "examples/vector_add.py").read_text(), "sm_80"), "done")
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def until_answers(server: Server, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until the port answers; raise with the server's own words where it ends or never does."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=1):
+                return
+        except OSError:
+            if process is not None and process.poll() is not None:
+                break
+            time.sleep(0.01)
+    words = (server.home / "serve.log").read_text(errors="replace")[-2000:]
+    raise RuntimeError(f"loupe serve does not answer on port {server.port}:\n{words}")
+
+
+def unique(source: str, number: int) -> str:
+    """Return the source with a comment that makes its compile key new."""
+    return f"{source}\n# bench {number}\n"
