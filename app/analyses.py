@@ -1,0 +1,97 @@
+"""What is computed from stored traces, kept by text hash or content: line keys, diffs and summaries."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pipelines
+from app.blobs import BlobStore
+from app.cache import DiskCache, MemoryCache
+from pipelines.analysis.diff import Diff, Lines, align
+from pipelines.analysis.mask import line_keys
+from pipelines.analysis.summary import Summary, summarize
+from pipelines.trace import Snapshot, Syntax
+from pipelines.tracefile import TraceFile
+
+TEXT_BYTES = 128 << 20
+KEY_BYTES = 64 << 20
+
+Keys = NDArray[np.uint64]
+
+
+class Analyses:
+    """Computes on first use; results are shared by all processes through the disk cache."""
+
+    def __init__(self, blobs: BlobStore, cache: DiskCache) -> None:
+        self._blobs = blobs
+        self._cache = cache
+        self._texts: MemoryCache[bytes] = MemoryCache(TEXT_BYTES)
+        self._keys: MemoryCache[Keys] = MemoryCache(KEY_BYTES)
+
+    def text(self, trace: TraceFile, name: str, syntax: Syntax, *, raw: bool = False) -> bytes:
+        """Return a text as it is shown: SASS without encodings unless ``raw``."""
+        strip = syntax == "sass" and not raw
+        key = f"{name}:{strip}"
+        text = self._texts.get(key)
+        if text is None:
+            text = trace.blob(name)
+            if strip:
+                from pipelines.dumps.sass import strip_encodings
+
+                text = strip_encodings(text.decode("utf-8", errors="replace")).encode()
+            self._texts.put(key, text, len(text))
+        return text
+
+    def keys(self, name: str, text: bytes, syntax: Syntax) -> Keys:
+        """Return the line keys of a shown text."""
+        key = f"{name}:{syntax}:{revision()}"
+        keys = self._keys.get(key)
+        if keys is None:
+            stored = self._cache.get("keys", key)
+            if stored is not None:
+                keys = np.frombuffer(stored, dtype=np.uint64)
+            else:
+                keys = line_keys(text, syntax)
+                self._cache.put("keys", key, keys.tobytes())
+            self._keys.put(key, keys, keys.nbytes)
+        return keys
+
+    def diff(self, trace: TraceFile, before: Snapshot, after: Snapshot) -> Diff:
+        """Align two texts of a trace, as they are shown."""
+        return align(self.lines(trace, before), self.lines(trace, after))
+
+    def lines(self, trace: TraceFile, snapshot: Snapshot) -> Lines:
+        """Return a text with its keys."""
+        text = self.text(trace, snapshot.text, snapshot.syntax)
+        return Lines(text, snapshot.syntax, self.keys(snapshot.text, text, snapshot.syntax))
+
+    def summary(self, content: str) -> Summary:
+        """Return what every pass of a stored trace changed."""
+        key = f"{content}:{revision()}"
+        stored = self._cache.get("summary", key)
+        if stored is not None:
+            return Summary.model_validate_json(stored)
+        trace = self._blobs.open(content)
+        sass = trace.manifest.artifact("sass")
+
+        def shown(name: str) -> bytes:
+            return self.text(trace, name, "sass" if sass and name == sass.digest else "text")
+
+        summary = summarize(trace.manifest, shown, self.keys)
+        self._cache.put("summary", key, summary.model_dump_json().encode())
+        return summary
+
+
+@functools.cache
+def revision() -> str:
+    """Return a hash of the code whose results are cached, so that none outlives a change of it."""
+    root = Path(pipelines.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted([*root.glob("analysis/*.py"), *root.glob("dumps/*.py")]):
+        total.update(path.read_bytes())
+    return total.hexdigest()[:16]

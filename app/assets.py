@@ -1,0 +1,53 @@
+"""Built front-end files: their names carry a hash of their content, so clients keep them for good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from flask import Blueprint, Flask, Response, send_from_directory, url_for
+
+from app import wire
+from app.errors import ApiError
+
+DIST = Path(__file__).resolve().parent.parent / "static" / "dist"
+
+blueprint = Blueprint("assets", __name__)
+
+
+class Assets:
+    """``manifest.json`` by plain name; read again when a build replaces it."""
+
+    def __init__(self, dist: Path = DIST) -> None:
+        self.dist = dist
+        self._read: tuple[float, dict[str, str]] = (0.0, {})
+
+    def file(self, name: str) -> str:
+        """Return the built file's name; raise ApiError 503 where the front end is not built."""
+        manifest = self.dist / "manifest.json"
+        try:
+            changed = manifest.stat().st_mtime
+            if changed != self._read[0]:
+                self._read = (changed, json.loads(manifest.read_text(encoding="utf-8")))
+            return self._read[1][name]
+        except (OSError, KeyError, ValueError):
+            raise ApiError(503, f"The front end is not built: {name} is missing. Run make setup.") from None
+
+
+def register(app: Flask) -> None:
+    """Give templates ``asset(name)``."""
+    assets = Assets()
+
+    def asset(name: str) -> str:
+        return url_for("assets.read", name=assets.file(name))
+
+    app.jinja_env.globals["asset"] = asset
+    app.register_blueprint(blueprint)
+
+
+@blueprint.get("/static/<path:name>")
+def read(name: str) -> Response:
+    """Serve a built file."""
+    response = send_from_directory(DIST, name, conditional=True, max_age=31536000)
+    response.headers["Cache-Control"] = wire.IMMUTABLE.replace("private", "public")
+    return response

@@ -1,0 +1,88 @@
+"""Settings of one Loupe home, from the environment and the command line's flags."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAX_SOURCE_BYTES = 1 << 20
+# JSON may write a byte of source as six characters.
+MAX_JSON_BYTES = 6 * MAX_SOURCE_BYTES + (64 << 10)
+MAX_UPLOAD_BYTES = 512 << 20
+CACHE_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where data lives, what is served, and who may ask."""
+
+    home: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    trust_code: bool = False
+    allowed_hosts: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def from_environment(
+        cls,
+        *,
+        home: Path | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        trust_code: bool = False,
+    ) -> Settings:
+        """Read ``LOUPE_HOME``, ``_HOST``, ``_PORT``, ``_ALLOWED_HOSTS`` and ``_TRUST_CODE``; flags win.
+
+        Raises:
+            ValueError: ``LOUPE_PORT`` is not a port number.
+        """
+        env = os.environ
+        if port is None:
+            text = env.get("LOUPE_PORT", "8000")
+            if not text.isdecimal() or not 0 <= int(text) <= 65535:
+                raise ValueError(f"LOUPE_PORT is {text!r}, which is not a port between 0 and 65535")
+            port = int(text)
+        allowed = env.get("LOUPE_ALLOWED_HOSTS", "").replace(",", " ").split()
+        return cls(
+            home=(home or Path(env.get("LOUPE_HOME") or "~/.loupe")).expanduser().absolute(),
+            host=host or env.get("LOUPE_HOST") or "127.0.0.1",
+            port=port,
+            trust_code=trust_code or env.get("LOUPE_TRUST_CODE", "") == "1",
+            allowed_hosts=tuple(allowed),
+        )
+
+    def prepare(self) -> None:
+        """Create the home's folders, readable by their owner only."""
+        for path in (self.home, self.blobs, self.cache, self.slots, self.uploads):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file that holds the truth about traces and jobs."""
+        return self.home / "loupe.db"
+
+    @property
+    def queue(self) -> Path:
+        """Huey's own SQLite file; it can be lost without losing a job."""
+        return self.home / "queue.db"
+
+    @property
+    def blobs(self) -> Path:
+        """Trace files by content."""
+        return self.home / "blobs"
+
+    @property
+    def cache(self) -> Path:
+        """What can be computed again; bounded, and safe to delete."""
+        return self.home / "cache"
+
+    @property
+    def slots(self) -> Path:
+        """Directories of running compilations."""
+        return self.home / "slots"
+
+    @property
+    def uploads(self) -> Path:
+        """Uploads that are being received."""
+        return self.home / "uploads"

@@ -1,0 +1,102 @@
+"""The engine, its transactions, and the migrations that run at start."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.orm import Session
+
+HEAD = "0001"
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_SECONDS = 10
+
+
+class Database:
+    """Short sessions over one SQLite file in WAL mode."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.engine = create_engine(
+            f"sqlite:///{path}",
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+            pool_size=16,
+            max_overflow=64,
+        )
+        event.listen(self.engine, "connect", _prepare)
+        event.listen(self.engine, "begin", _begin)
+        self._writing = self.engine.execution_options(immediate=True)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Open a session that sees one moment of the database; what it changes is dropped."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Open a session that holds the write lock from its first statement and commits at the end."""
+        with Session(self._writing, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """Close pooled connections."""
+        self.engine.dispose()
+
+
+def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+    # BEGIN is sent by _begin: sqlite3's own implicit one is deferred, and upgrading it fails at once under contention.
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def migrate(path: Path) -> None:
+    """Bring the database at ``path`` to the newest revision; safe from several processes at once.
+
+    Raises:
+        RuntimeError: the database was made by a newer Loupe.
+    """
+    if _revision(path) == HEAD:
+        return
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _upgrade(path)
+
+
+def _upgrade(path: Path) -> None:
+    # Alembic takes 0.15 s to import, and a start rarely has anything to migrate.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("sqlalchemy.url", f"sqlite:///{path}")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise RuntimeError(f"{path} cannot be opened by this version of Loupe: {error}") from None
+
+
+def _revision(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.OperationalError:
+        return None
+    finally:
+        connection.close()
+    return str(row[0]) if row else None

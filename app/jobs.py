@@ -1,0 +1,166 @@
+"""The life of a trace's job in the database: queued, claimed, finished, or put back when its worker died.
+
+Every change is guarded by the claim, so a job that two workers run is finished by one of them only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app import event_log
+from app.ids import new_permalink
+from app.models import FINAL, Event, Group, Trace
+from pipelines.trace import Failure
+from pipelines.triton_path.spec import CompileSpec
+
+MAX_ATTEMPTS = 3
+EVENTS_KEPT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Job:
+    """A claimed trace and what to compile for it."""
+
+    trace_id: str
+    group_id: str
+    team: str
+    claim: str
+    spec: CompileSpec
+    compile_key: str | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a finished job leaves in its row; ``content`` None goes with a ``failure`` that has no trace."""
+
+    status: str
+    content: str | None
+    kernel: str | None
+    compile_key: str | None = None
+    cacheable: bool = False
+    cached: bool = False
+    failure: Failure | None = None
+
+
+def claim(session: Session, trace_id: str, worker: str) -> Job | None:
+    """Take a queued trace; return None when it is not there or taken already."""
+    token = new_permalink()
+    taken = session.execute(
+        update(Trace)
+        .where(Trace.id == trace_id, Trace.status == "queued")
+        .values(status="running", claim=token, worker=worker, claimed_at=time.time(), attempts=Trace.attempts + 1)
+        .returning(Trace.group_id, Trace.team, Trace.spec, Trace.compile_key)
+    ).one_or_none()
+    if taken is None:
+        return None
+    event_log.append(session, trace_id, "state", status="running")
+    source = session.execute(select(Group.request).where(Group.id == taken.group_id)).scalar_one()["source"]
+    spec = CompileSpec.model_validate({**taken.spec, "source": source})
+    return Job(trace_id, taken.group_id, taken.team, token, spec, taken.compile_key)
+
+
+def show_interim(session: Session, job: Job, content: str, kernel: str) -> bool:
+    """Point a running trace at what is there before SASS; return False where the claim was lost."""
+    shown = session.execute(
+        update(Trace)
+        .where(Trace.id == job.trace_id, Trace.status == "running", Trace.claim == job.claim)
+        .values(content=content, kernel=kernel)
+        .returning(Trace.id)
+    ).one_or_none()
+    if shown is not None:
+        event_log.append(session, job.trace_id, "passes-ready")
+    return shown is not None
+
+
+def finish(session: Session, job: Job, result: Result) -> bool:
+    """Fill a running trace for good; return False where the claim was lost."""
+    done = session.execute(
+        update(Trace)
+        .where(Trace.id == job.trace_id, Trace.status == "running", Trace.claim == job.claim)
+        .values(
+            status=result.status,
+            content=result.content,
+            kernel=result.kernel,
+            compile_key=result.compile_key,
+            cacheable=result.cacheable,
+            cached=result.cached,
+            failure=result.failure.model_dump(mode="json") if result.failure else None,
+            finished=time.time(),
+        )
+        .returning(Trace.id)
+    ).one_or_none()
+    if done is not None:
+        event_log.append(session, job.trace_id, "done", status=result.status)
+    return done is not None
+
+
+def put_back(session: Session, trace_id: str, claim_token: str | None, *, count: bool) -> bool:
+    """Queue a running trace again; ``count`` says whether the attempt counts against ``MAX_ATTEMPTS``."""
+    values: dict[str, Any] = {
+        "status": "queued",
+        "content": None,
+        "claim": None,
+        "worker": None,
+        "claimed_at": None,
+        "queued_at": time.time(),
+    }
+    if not count:
+        values["attempts"] = Trace.attempts - 1
+    back = session.execute(
+        update(Trace)
+        .where(Trace.id == trace_id, Trace.status == "running", Trace.claim == claim_token)
+        .values(**values)
+        .returning(Trace.id)
+    ).one_or_none()
+    if back is not None:
+        event_log.append(session, trace_id, "state", status="queued")
+    return back is not None
+
+
+def release(session: Session, workers: Sequence[str]) -> list[str]:
+    """Put back what dead workers were running, or fail it after ``MAX_ATTEMPTS``; return the ids that were put back."""
+    running = session.execute(
+        select(Trace.id, Trace.claim, Trace.attempts).where(Trace.status == "running", Trace.worker.in_(workers))
+    ).all()
+    back = []
+    for trace_id, token, attempts in running:
+        if attempts < MAX_ATTEMPTS:
+            put_back(session, trace_id, token, count=True)
+            back.append(trace_id)
+        else:
+            _give_up(session, trace_id, token)
+    return back
+
+
+def waiting(session: Session, *, older_than: float) -> list[str]:
+    """Return traces queued before a moment, oldest first: their messages may be lost."""
+    rows = select(Trace.id).where(Trace.status == "queued", Trace.queued_at <= older_than).order_by(Trace.queued_at)
+    return list(session.execute(rows).scalars())
+
+
+def drop_old_events(session: Session) -> None:
+    """Delete the events of traces that finished more than ``EVENTS_KEPT_SECONDS`` ago."""
+    old = select(Trace.id).where(Trace.status.in_(FINAL), Trace.finished < time.time() - EVENTS_KEPT_SECONDS)
+    session.execute(delete(Event).where(Event.trace_id.in_(old)))
+
+
+def _give_up(session: Session, trace_id: str, token: str | None) -> None:
+    failure = Failure(
+        kind="abort",
+        stage=None,
+        address=None,
+        message=f"The compile worker died {MAX_ATTEMPTS} times while it compiled this kernel.",
+        hint="Submit it again; if the worker dies again, the server's log says how.",
+    )
+    session.execute(
+        update(Trace)
+        .where(Trace.id == trace_id, Trace.status == "running", Trace.claim == token)
+        .values(status="failed", content=None, failure=failure.model_dump(mode="json"), finished=time.time())
+    )
+    event_log.append(session, trace_id, "done", status="failed")

@@ -1,0 +1,143 @@
+"""What the API answers about traces and groups, built from rows and stored files."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.api import Output
+from app.errors import ApiError
+from app.ids import PERMALINK
+from app.models import AddendumRow, Group, Trace
+from app.services import Services
+from pipelines.analysis.summary import Summary
+from pipelines.trace import Failure, Manifest, Resources, StageTime
+
+PENDING = ("sass",)
+
+
+class TraceBrief(Output):
+    """A trace in a list."""
+
+    id: str
+    url: str
+    group: str | None
+    status: Literal["queued", "running", "ok", "failed"]
+    created: str = Field(description="UTC, ISO 8601")
+    kernel: str | None
+    target: str
+    config: str | None = Field(description="the autotune config, where the kernel has several")
+    content: str | None
+    cached: bool = Field(description="whether the result was known when this was submitted")
+    pending: tuple[str, ...] = Field(description="artifacts that are still being made")
+    failure: Failure | None
+    resources: Resources | None
+
+
+class TraceReply(TraceBrief):
+    """A trace with everything but its texts."""
+
+    manifest: Manifest | None
+    summary: Summary | None
+    times: tuple[StageTime, ...] | None
+
+
+class GroupReply(Output):
+    """The traces of one submission, in order of targets and launches."""
+
+    id: str
+    url: str
+    created: str
+    traces: tuple[TraceBrief, ...]
+
+
+def get_trace(session: Session, trace_id: str) -> Trace:
+    """Return a trace by its permalink; raise ApiError 404 where there is none."""
+    trace = session.get(Trace, trace_id) if PERMALINK.fullmatch(trace_id) else None
+    if trace is None:
+        raise ApiError(
+            404, f"There is no trace {trace_id[:64]!r}. Check the link, or that this is the server that made it."
+        )
+    return trace
+
+
+def get_group(session: Session, group_id: str) -> tuple[Group, list[Trace]]:
+    """Return a group and its traces; raise ApiError 404 where there is none."""
+    group = session.get(Group, group_id) if PERMALINK.fullmatch(group_id) else None
+    if group is None:
+        raise ApiError(
+            404, f"There is no group {group_id[:64]!r}. Check the link, or that this is the server that made it."
+        )
+    rows = select(Trace).where(Trace.group_id == group.id)
+    order = {target: index for index, target in enumerate(group.request.get("targets", ()))}
+    traces = sorted(session.execute(rows).scalars(), key=lambda t: (order.get(t.target, 0), t.variant))
+    return group, traces
+
+
+def recent(session: Session, team: str, limit: int) -> list[Trace]:
+    """Return the newest traces of a team."""
+    rows = select(Trace).where(Trace.team == team).order_by(Trace.created.desc(), Trace.variant).limit(limit)
+    return list(session.execute(rows).scalars())
+
+
+def brief(services: Services, trace: Trace) -> TraceBrief:
+    """Describe a trace in a list."""
+    return TraceBrief(**_common(trace, _manifest(services, trace)))
+
+
+def whole(services: Services, session: Session, trace: Trace) -> TraceReply:
+    """Describe a trace with its manifest, summary and times."""
+    manifest = _manifest(services, trace)
+    return TraceReply(
+        **_common(trace, manifest),
+        manifest=manifest,
+        summary=services.analyses.summary(trace.content) if trace.content else None,
+        times=_times(session, trace.content) if trace.content else None,
+    )
+
+
+def group_reply(services: Services, group: Group, traces: list[Trace]) -> GroupReply:
+    """Describe a group."""
+    return GroupReply(
+        id=group.id,
+        url=f"/g/{group.id}",
+        created=_iso(group.created),
+        traces=tuple(brief(services, trace) for trace in traces),
+    )
+
+
+def _common(trace: Trace, manifest: Manifest | None) -> dict[str, Any]:
+    failure = Failure.model_validate(trace.failure) if trace.failure else None
+    return {
+        "id": trace.id,
+        "url": f"/t/{trace.id}",
+        "group": trace.group_id,
+        "status": trace.status,
+        "created": _iso(trace.created),
+        "kernel": trace.kernel,
+        "target": trace.target,
+        "config": trace.config,
+        "content": trace.content,
+        "cached": trace.cached,
+        "pending": PENDING if trace.status == "running" and trace.content else (),
+        "failure": failure or (manifest.failure if manifest else None),
+        "resources": manifest.resources if manifest else None,
+    }
+
+
+def _manifest(services: Services, trace: Trace) -> Manifest | None:
+    return services.blobs.open(trace.content).manifest if trace.content else None
+
+
+def _times(session: Session, content: str) -> tuple[StageTime, ...] | None:
+    rows = select(AddendumRow.data).where(AddendumRow.content == content, AddendumRow.kind == "times")
+    data = session.execute(rows.order_by(AddendumRow.revision.desc()).limit(1)).scalar_one_or_none()
+    return tuple(StageTime.model_validate(item) for item in data["times"]) if data else None
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,106 @@
+"""What keeps other web pages out: allowed Host names, Origin checks on changes, and response headers."""
+
+from __future__ import annotations
+
+import secrets
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, g, request
+
+from app.config import Settings
+from app.errors import ApiError
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def allowed_names(settings: Settings) -> frozenset[str]:
+    """Return the host names that requests may be addressed to; ports are free, since they are forwarded."""
+    names = set(LOOPBACK) | {name.lower() for name in settings.allowed_hosts}
+    if not _is_wildcard(settings.host):
+        names.add(settings.host.lower())
+    return frozenset(names)
+
+
+def host_name(netloc: str) -> str | None:
+    """Return the name in ``name:port``, in lower case and without brackets, or None for what is no host."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        name, _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    return name if name and parts.netloc == netloc and "@" not in netloc else None
+
+
+def csp_nonce() -> str:
+    """Return this response's nonce for style elements (CodeMirror makes one)."""
+    if "csp_nonce" not in g:
+        g.csp_nonce = secrets.token_urlsafe(16)
+    return str(g.csp_nonce)
+
+
+def register(app: Flask, settings: Settings) -> None:
+    """Check every request before its view, and give every response its headers."""
+    names = allowed_names(settings)
+
+    @app.before_request
+    def check() -> None:
+        check_host(names)
+        if request.method not in SAFE_METHODS:
+            check_origin()
+
+    @app.after_request
+    def protect(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("Content-Security-Policy", _policy(response))
+        return response
+
+    app.jinja_env.globals["csp_nonce"] = csp_nonce
+
+
+def check_host(names: frozenset[str]) -> None:
+    """Refuse a request to a name that is not ours: a page whose DNS was pointed at this machine sends one."""
+    name = host_name(request.host)
+    if name not in names:
+        raise ApiError(
+            421,
+            f"Loupe does not answer for the host {request.host!r}. Name it in LOUPE_ALLOWED_HOSTS if it should.",
+        )
+
+
+def check_origin() -> None:
+    """Refuse a change that another origin's page asks for. Clients that are no browsers send neither header."""
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        if urlsplit(origin).netloc.lower() != request.host.lower():
+            raise ApiError(403, f"A page of {origin} may not change anything here.")
+    elif request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        raise ApiError(403, "A page of another site may not change anything here.")
+
+
+def _policy(response: Response) -> str:
+    style = "'self'"
+    if response.mimetype == "text/html" and "csp_nonce" in g:
+        style += f" 'nonce-{g.csp_nonce}'"
+    return (
+        f"default-src 'self'; style-src {style}; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False

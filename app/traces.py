@@ -1,0 +1,166 @@
+"""Traces: the page with its JSON twin, what the API tells of one, its file, and uploads."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, render_template, send_file
+
+from app import replies, wire
+from app.api import Endpoint, Output, endpoint, parse_query
+from app.cache import MemoryCache
+from app.errors import ApiError
+from app.models import FINAL, Trace
+from app.replies import TraceReply
+from app.services import Services, services
+from app.texts import open_trace
+from app.trace_view import PageQuery, make_view
+from app.uploads import receive
+from app.wire import Packed
+from pipelines.analysis.mask import count_lines
+from pipelines.tracefile import SUFFIX
+
+blueprint = Blueprint("traces", __name__)
+
+REPLY_BYTES = 64 << 20
+MEDIA_TYPE = "application/vnd.loupe.trace"
+
+_replies: MemoryCache[Packed] = MemoryCache(REPLY_BYTES)
+
+
+class PassReply(Output):
+    """One snapshot: the pass that left it (null for inputs and artifacts) and its text."""
+
+    address: str
+    name: str | None
+    argument: str | None
+    anchor: str | None
+    function: str | None
+    parent: int | None
+    step: str | None
+    text: str
+    lines: int
+    bytes: int
+    ir: str
+
+
+class UploadReply(Output):
+    """A stored upload."""
+
+    id: str
+    url: str
+    content: str
+
+
+@blueprint.get("/t/<trace_id>")
+def show(trace_id: str) -> Response:
+    """Serve a trace's page: progress while it is compiled, then the trace, at the same address."""
+    query = parse_query(PageQuery)
+    found = services()
+    with found.database.read() as session:
+        reply = replies.whole(found, session, replies.get_trace(session, trace_id))
+    view = make_view(found, reply, query)
+    response = Response(render_template("traces/show.html", trace=reply, view=view), mimetype="text/html")
+    response.headers["Cache-Control"] = wire.REVALIDATE
+    if view.error:
+        response.status_code = 404
+    return response
+
+
+@blueprint.get("/t/<trace_id>.json")
+def twin(trace_id: str) -> Response:
+    """Serve the page's data."""
+    return reply(trace_id)
+
+
+@endpoint(blueprint, "GET", "/traces/<trace_id>", Endpoint("A trace with its manifest and summary", TraceReply))
+def read(trace_id: str) -> Response:
+    """Tell everything of a trace but its texts."""
+    return reply(trace_id)
+
+
+def reply(trace_id: str) -> Response:
+    """Answer with a trace's data; that of a finished trace is made once."""
+    found = services()
+    packed = _replies.get(_key(found, trace_id))
+    if packed is None:
+        with found.database.read() as session:
+            trace = replies.get_trace(session, trace_id)
+            packed = _pack(replies.whole(found, session, trace))
+        if trace.status in FINAL:
+            _replies.put(_key(found, trace_id), packed, len(packed.data))
+    return packed.response(wire.REVALIDATE)
+
+
+def _key(found: Services, trace_id: str) -> str:
+    return f"{found.settings.home}:{trace_id}"
+
+
+def _pack(trace: TraceReply) -> Packed:
+    data = trace.model_dump_json(by_alias=True).encode()
+    return Packed.of("application/json", data)
+
+
+@endpoint(
+    blueprint,
+    "GET",
+    "/traces/<trace_id>/passes/<address>",
+    Endpoint("One pass, or an artifact by its name", PassReply),
+)
+def read_pass(trace_id: str, address: str) -> PassReply:
+    """Tell what ran at an address such as ``ttgir:12`` and how large its text is."""
+    found = services()
+    file = open_trace(found, trace_id)
+    snapshot = file.manifest.resolve(address)
+    text = found.analyses.text(file, snapshot.text, snapshot.syntax)
+    item = snapshot.item
+    return PassReply(
+        address=address,
+        name=item.name if item else None,
+        argument=item.argument if item else None,
+        anchor=item.anchor if item else None,
+        function=item.function if item else None,
+        parent=item.parent if item else None,
+        step=item.step if item else None,
+        text=snapshot.text,
+        lines=count_lines(text),
+        bytes=len(text),
+        ir=snapshot.syntax,
+    )
+
+
+@endpoint(blueprint, "GET", "/traces/<trace_id>/file", Endpoint("The trace as a .loupe file", MEDIA_TYPE))
+def download(trace_id: str) -> Response:
+    """Send the trace file of a finished trace."""
+    found = services()
+    with found.database.read() as session:
+        trace = replies.get_trace(session, trace_id)
+    if trace.status not in FINAL or not trace.content:
+        raise ApiError(409, "This trace is not finished, so there is no file yet.")
+    response = send_file(
+        found.blobs.path(trace.content),
+        mimetype=MEDIA_TYPE,
+        as_attachment=True,
+        download_name=_file_name(trace),
+        etag=trace.content,
+        conditional=True,
+    )
+    response.headers["Cache-Control"] = wire.IMMUTABLE
+    return response
+
+
+@endpoint(
+    blueprint,
+    "POST",
+    "/traces",
+    Endpoint(
+        "Upload a .loupe file", UploadReply, status=201, body="application/octet-stream", errors={413: "too large"}
+    ),
+)
+def upload() -> UploadReply:
+    """Store an uploaded trace file under a permalink of its own; it never answers for a compilation."""
+    trace = receive(services())
+    return UploadReply(id=trace.id, url=f"/t/{trace.id}", content=trace.content or "")
+
+
+def _file_name(trace: Trace) -> str:
+    kernel = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in trace.kernel or "trace")
+    return f"{kernel[:80]}-{trace.target}{SUFFIX}"

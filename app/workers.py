@@ -1,0 +1,107 @@
+"""Rows of the processes that compile: who lives, what their toolchain is, and the sweep after the dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+import psutil
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app import jobs
+from app.api import Output
+from app.models import WorkerRow
+from pipelines.trace import Toolchain
+
+HEARTBEAT_SECONDS = 2.0
+STALE_SECONDS = 30.0
+LOST_MESSAGE_SECONDS = 10.0
+
+
+class Facts(Output):
+    """What a ready worker says of itself: its toolchain, how it confines code, and the options that it takes."""
+
+    toolchain: Toolchain
+    confinement: dict[str, Any]
+    options: list[dict[str, Any]]
+
+
+def register(session: Session, kind: str) -> str:
+    """Add this process; return its id."""
+    row = WorkerRow(kind=kind, host=socket.gethostname(), pid=os.getpid(), started=_started(os.getpid()))
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def report(
+    session: Session, worker: str, state: str, *, facts: Facts | None = None, message: str | None = None
+) -> None:
+    """Change what a worker says of itself: ``starting``, ``ready``, or ``refused``, for the reason in ``message``."""
+    values: dict[str, Any] = {"state": state, "message": message, "heartbeat": time.time()}
+    if facts:
+        values["facts"] = facts.model_dump(mode="json")
+    session.execute(update(WorkerRow).where(WorkerRow.id == worker).values(values))
+
+
+def beat(session: Session, worker: str) -> None:
+    """Say that a worker lives."""
+    session.execute(update(WorkerRow).where(WorkerRow.id == worker).values(heartbeat=time.time()))
+
+
+def retire(session: Session, worker: str) -> None:
+    """Mark a worker that stops in order; its facts stay for the about page and for compile keys."""
+    session.execute(update(WorkerRow).where(WorkerRow.id == worker).values(state="stopped", heartbeat=time.time()))
+
+
+def sweep(session: Session, *, lost_after: float = LOST_MESSAGE_SECONDS) -> list[str]:
+    """Put back the jobs of dead workers and return every trace that should be sent to the queue again."""
+    rows = session.execute(select(WorkerRow).where(WorkerRow.state != "dead")).scalars()
+    dead = [row.id for row in rows if not is_alive(row)]
+    back = jobs.release(session, dead) if dead else []
+    session.execute(update(WorkerRow).where(WorkerRow.id.in_(dead), WorkerRow.state != "stopped").values(state="dead"))
+    jobs.drop_old_events(session)
+    _forget(session)
+    return list(dict.fromkeys([*back, *jobs.waiting(session, older_than=time.time() - lost_after)]))
+
+
+def is_alive(row: WorkerRow) -> bool:
+    """Say whether a worker lives: by its process on this machine, by its heartbeat on another."""
+    if row.host != socket.gethostname():
+        return time.time() - row.heartbeat < STALE_SECONDS
+    return _started(row.pid) == row.started
+
+
+def newest(session: Session) -> WorkerRow | None:
+    """Return the compile worker that started last, alive or not."""
+    rows = select(WorkerRow).where(WorkerRow.kind == "compile").order_by(WorkerRow.started.desc()).limit(1)
+    return session.execute(rows).scalar_one_or_none()
+
+
+def facts(session: Session) -> Facts | None:
+    """Return what the worker that was ready last said of itself, even if it stopped since."""
+    rows = select(WorkerRow.facts).where(WorkerRow.facts.is_not(None)).order_by(WorkerRow.started.desc()).limit(1)
+    found = session.execute(rows).scalar_one_or_none()
+    return Facts.model_validate(found) if found else None
+
+
+def toolchain(session: Session) -> Toolchain | None:
+    """Return the toolchain of a worker that is ready now; an older one must not decide what is known already."""
+    rows = select(WorkerRow).where(WorkerRow.state == "ready").order_by(WorkerRow.started.desc())
+    alive = next((row for row in session.execute(rows).scalars() if is_alive(row)), None)
+    return Facts.model_validate(alive.facts).toolchain if alive and alive.facts else None
+
+
+def _forget(session: Session) -> None:
+    ended = select(WorkerRow.id).where(WorkerRow.state.in_(("dead", "stopped"))).order_by(WorkerRow.started.desc())
+    session.execute(delete(WorkerRow).where(WorkerRow.id.in_(ended.offset(8))))
+
+
+def _started(pid: int) -> float:
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return 0.0
