@@ -20,6 +20,6 @@ ENV LOUPE_HOME=/var/lib/loupe
 VOLUME /var/lib/loupe
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-    CMD [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/about.json', timeout=4)"]
+    CMD [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
 ENTRYPOINT ["tini", "--", ".venv/bin/loupe"]
 CMD ["serve", "--host", "0.0.0.0"]

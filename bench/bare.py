@@ -84,7 +84,7 @@ def in_child(work: str, request: dict[str, Any], directory: str) -> dict[str, An
         code = 1
         try:
             os.chdir(directory)
-            os.environ["TRITON_CACHE_DIR"] = os.path.join(directory, "cache")
+            os.environ["TRITON_CACHE_DIR"] = str(Path(directory, "cache"))
             if work == "artifacts":
                 os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=DUMP)
             Path("answer.json").write_text(json.dumps(globals()[work](request)))

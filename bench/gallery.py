@@ -30,6 +30,15 @@ KERNELS = (
 MAX_RATIO = 2.0
 MIN_SMALLER = 30.0
 
+LATENCY_METHOD = f"""Each gallery kernel with one launch, for {", ".join(TARGETS)}, through `loupe serve`, warm.
+From the request that submits a new source, whose launch code is run to find the signature, until the last byte of
+the trace page that leads to all passes and PTX (`page`), and until SASS is there too (`whole`). Against
+`triton.compile` alone, timed inside a child forked from a warm process (`bare`), and one nvdisasm run over its
+cubin with the same flags. Times are medians of {REPEATS} alternating runs, in milliseconds; the ratios of the first
+table are medians over all cases."""
+SIZE_METHOD = """The `.loupe` file against the raw MLIR dump of the same compilation plus source, LLVM IR, PTX, cubin
+and SASS."""
+
 _numbers = itertools.count()
 
 
@@ -88,7 +97,7 @@ def _measure(server: Server, bare: Yardstick, path: Path, arch: str) -> Case:
 
 
 def submit(server: Server, path: Path, arch: str) -> tuple[float, float, str]:
-    """Submit a source never seen before; return the seconds to its page with all passes and PTX, to its end, and its id."""
+    """Submit a source never seen before; return the seconds to its page and to its end, and its permalink."""
     source = unique(path.read_text(), next(_numbers))
     start = time.perf_counter()
     trace = server.submit(source, arch)
@@ -102,7 +111,7 @@ def submit(server: Server, path: Path, arch: str) -> tuple[float, float, str]:
 
 
 def check_page(html: str, path: Path, arch: str) -> None:
-    """Raise RuntimeError unless the page names passes of all three stages and PTX: a quick page that shows nothing is no page."""
+    """Raise RuntimeError unless the page leads to passes of all three stages and to PTX."""
     for address in ("ttir:1", "ttgir:1", "llvm-dialect:1", "ptx"):
         if not re.search(rf"pass={re.escape(address)}\b", html.replace("%3A", ":")):
             raise RuntimeError(f"the page of {path.name} for {arch} does not lead to {address}")
@@ -127,10 +136,7 @@ def latency_section(cases: Sequence[Case]) -> Section:
     ]
     return Section(
         "Submit to page",
-        f"Each gallery kernel with one launch, for {', '.join(TARGETS)}, through `loupe serve`, warm. From the request that submits a new source "
-        "(its launch code is run to find the signature) until the last byte of the trace page that leads to all passes and PTX, and until SASS is "
-        "there too; against `triton.compile` alone, timed inside a child forked from a warm process, and one nvdisasm run over its cubin with the same flags. "
-        f"Medians of {REPEATS} alternating runs, in milliseconds; ratios are medians over all cases.",
+        LATENCY_METHOD,
         rows,
         ("case", "bare", "page", "nvdisasm", "whole", "page ratio", "whole ratio"),
         table,
@@ -144,7 +150,7 @@ def size_section(cases: Sequence[Case]) -> Section:
     ]
     return Section(
         "Stored size",
-        "The `.loupe` file against the raw MLIR dump of the same compilation plus source, LLVM IR, PTX, cubin and SASS.",
+        SIZE_METHOD,
         [Row("times smaller, at the median", median(c.smaller for c in cases), "x", MIN_SMALLER, at_least=True)],
         ("case", "raw, MB", "stored, KB", "times smaller"),
         table,

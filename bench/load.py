@@ -12,6 +12,11 @@ from bench.server import ROOT, Server, serve, until_answers
 REQUESTS = 1000
 CONNECTIONS = 4
 
+COLD_METHOD = """`loupe serve` with an empty home, from the start of its process: the database is made, the zygote
+warmed, and softmax for sm_90 submitted as soon as the port answers."""
+LOAD_METHOD = f"""{REQUESTS:,} requests over {CONNECTIONS} kept-alive connections from one client on the same machine,
+uncompressed and without validators, for matmul on sm_90."""
+
 
 def cold_section() -> Section:
     """From nothing running and an empty home to the first trace."""
@@ -27,7 +32,7 @@ def cold_section() -> Section:
         whole = time.perf_counter() - server.started
     return Section(
         "Cold start",
-        "`loupe serve` with an empty home, from the start of its process: database made, zygote warmed, softmax for sm_90 submitted at once.",
+        COLD_METHOD,
         [
             Row("server answers", answers, " s"),
             Row("first trace page, all passes and PTX", page, " s"),
@@ -45,7 +50,7 @@ def load_section(server: Server, trace: str) -> Section:
         rows.append(Row(f"{name}, 95th percentile", 1000 * quantiles(times, n=20)[-1], " ms"))
     return Section(
         "Requests for what is stored",
-        f"{REQUESTS:,} requests over {CONNECTIONS} kept-alive connections from one client on the same machine, uncompressed and without validators, for matmul on sm_90.",
+        LOAD_METHOD,
         rows,
     )
 

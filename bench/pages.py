@@ -19,6 +19,11 @@ SWITCH_LIMIT = 120.0
 DIFF_LIMIT = 200.0
 TASK_LIMIT = 200.0
 
+METHOD = """The gallery's largest trace: attention for sm_80, snapshots up to {megabytes:.1f} MB. `J` is pressed as
+soon as the step before is painted, through all {passes} passes that changed something, {repeats} times, each in a
+fresh browser context. A step runs from the key press to the painted frame, fetches included; the gates hold for the
+slowest step's median, and for every task."""
+
 # A step ends in the frame after the one in which the pane that holds the pass got its new text.
 WATCH = """
 window.bench = { tasks: [], took: 0 };
@@ -53,11 +58,11 @@ class Steps:
 
 def section(server: Server, trace: str) -> Section:
     """Step through all changed passes as text and as diffs."""
-    manifest = server.json(f"/api/v1/traces/{trace}")
+    rows = server.json(f"/api/v1/traces/{trace}")["summary"]["rows"]
     with chromium() as browser:
         text = walk(browser, server, trace, "text")
         diff = walk(browser, server, trace, "diff")
-    sizes = {address: entry["bytes"] for address, entry in manifest["summary"]["addresses"].items()}
+    sizes = {address: row["bytes"] for address, row in rows.items()}
     largest = max(sizes[address] for address in text.times)
     cases = [
         (address, f"{sizes[address] / 1e6:.2f}", f"{text.medians[address]:.0f}", f"{diff.medians[address]:.0f}")
@@ -66,9 +71,7 @@ def section(server: Server, trace: str) -> Section:
     ]
     return Section(
         "Trace page in Chromium",
-        f"The gallery's largest trace (attention for sm_80, snapshots up to {largest / 1e6:.1f} MB). `J` is pressed as soon as the step before is painted, through all "
-        f"{len(text.times)} passes that changed something, in a fresh browser context, {REPEATS} times; a step's time runs from the key press to the painted frame, fetches included. "
-        "The gates hold for the slowest step's median.",
+        METHOD.format(megabytes=largest / 1e6, passes=len(text.times), repeats=REPEATS),
         [
             Row("pass switch, slowest step", max(text.medians.values()), " ms", SWITCH_LIMIT),
             Row("pass switch, median step", median(text.medians.values()), " ms"),

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.kernels.discover import discover
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 PROMISED = {
     "attention",
@@ -23,10 +25,6 @@ PROMISED = {
 
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), path.name)
-
-
-def is_jit(function: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator) == "triton.jit" for decorator in function.decorator_list)
 
 
 def imported(module: ast.Module) -> set[str]:
@@ -63,20 +61,27 @@ def test_needs_nothing_but_triton(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_has_a_kernel_and_launches_it_only_as_a_script(path: Path) -> None:
-    module = parse(path)
-    functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef) and is_jit(node)}
-    launched = {
-        call.func.value.id
-        for call in ast.walk(module)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Subscript)
-        and isinstance(call.func.value, ast.Name)
-    }
-    assert len(launched) == 1
-    assert launched <= functions
-    *definitions, last = module.body
+def test_launches_one_kernel_that_is_found(path: Path) -> None:
+    found = discover(path.read_text())
+    assert found.error is None
+    assert found.launches
+    (kernel,) = [kernel for kernel in found.kernels if kernel.launched]
+    assert not kernel.helper
+    assert kernel.autotuned == (path.stem == "matmul_autotuned")
+    assert any(argument.constexpr for argument in kernel.arguments)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_launches_only_as_a_script(path: Path) -> None:
+    *definitions, last = parse(path).body
     assert isinstance(last, ast.If)
     assert ast.unparse(last.test) == "__name__ == '__main__'"
     allowed = (ast.Expr, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     assert all(isinstance(node, allowed) for node in definitions)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_readme_lists_it_in_its_own_words(path: Path) -> None:
+    title, teaches = (ast.get_docstring(parse(path)) or "").split("\n\n")
+    readme = (path.parent.parent / "README.md").read_text()
+    assert f"| [{title}](examples/{path.name}) | {teaches} |" in readme
