@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -164,6 +164,6 @@ def _number_row(
     return Row(label=label, hint=hint, values=values, numbers=tuple(numbers), differs=apart)
 
 
-def _union(lists: Iterator[list[str]] | Sequence[dict[str, object]]) -> list[str]:
+def _union(lists: Iterable[Iterable[str]]) -> list[str]:
     """Return every name once, in the order of the first list that has it."""
     return list(dict.fromkeys(name for names in lists for name in names))

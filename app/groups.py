@@ -6,28 +6,33 @@ from flask import Blueprint, Response, render_template
 
 from app import replies, wire
 from app.api import Endpoint, endpoint, reply
+from app.comparison import Section, compare
 from app.replies import GroupReply
 from app.services import services
 
 blueprint = Blueprint("groups", __name__)
 
 
-def load(group_id: str) -> GroupReply:
-    """Return what is told of a group; raise ApiError 404 where there is none."""
+class GroupPage(GroupReply):
+    """A group with its traces side by side."""
+
+    comparison: tuple[Section, ...]
+
+
+def load(group_id: str) -> GroupPage:
+    """Return what the page shows of a group; raise ApiError 404 where there is none."""
     found = services()
     with found.database.read() as session:
-        return replies.group_reply(found, *replies.get_group(session, group_id))
+        group, traces = replies.get_group(session, group_id)
+        told = replies.group_reply(found, group, traces)
+        sections = compare([replies.whole(found, session, trace) for trace in traces])
+    return GroupPage(**dict(told), comparison=sections)
 
 
 @blueprint.get("/g/<group_id>")
 def show(group_id: str) -> Response:
-    """Serve a group's page. Context: ``group`` (GroupReply) and ``traces`` (TraceReply each, in the group's order)."""
-    found = services()
-    with found.database.read() as session:
-        group, rows = replies.get_group(session, group_id)
-        traces = [replies.whole(found, session, row) for row in rows]
-    page = render_template("groups/group.html", group=replies.group_reply(found, group, rows), traces=traces)
-    response = Response(page, mimetype="text/html")
+    """Serve a group's page. Context: ``group`` (GroupPage)."""
+    response = Response(render_template("groups/show.html", group=load(group_id)), mimetype="text/html")
     response.headers["Cache-Control"] = wire.REVALIDATE
     return response
 
@@ -41,4 +46,6 @@ def twin(group_id: str) -> Response:
 @endpoint(blueprint, "GET", "/groups/<group_id>", Endpoint("The traces of one submission", GroupReply))
 def read(group_id: str) -> GroupReply:
     """Tell a group's traces."""
-    return load(group_id)
+    found = services()
+    with found.database.read() as session:
+        return replies.group_reply(found, *replies.get_group(session, group_id))

@@ -9,7 +9,7 @@ import { Decoration, EditorView, GutterMarker, drawSelection, gutterLineClass, h
 import { cspNonce } from "../lib/dom.js";
 import { editorTheme } from "../lib/editor-theme.js";
 
-/** @typedef {{line: number, column?: number | null}} Place 1-based line, 0-based column */
+/** @typedef {{line: number, column?: number | null}} Place both count from 1 */
 
 /** @type {import("@codemirror/state").StateEffectType<Place | null>} */
 const setFault = StateEffect.define();
@@ -27,8 +27,8 @@ const faultGutter = new (class extends GutterMarker {
 function faultMarks(doc, place) {
   const line = doc.line(Math.min(Math.max(place.line, 1), doc.lines));
   const marks = [faultLine.range(line.from)];
-  const from = line.from + Math.min(place.column ?? 0, line.length);
-  if (place.column !== null && place.column !== undefined && from < line.to) {
+  const from = line.from + Math.min((place.column ?? 1) - 1, line.length);
+  if (place.column && from < line.to) {
     marks.push(faultSpot.range(from, line.from + wordEnd(line.text, from - line.from)));
   }
   return { marks: Decoration.set(marks), gutter: RangeSet.of([faultGutter.range(line.from)]) };
@@ -116,7 +116,7 @@ export class SourceEditor {
   /** Shows a line and puts the cursor there. @param {Place} place */
   show(place) {
     const line = this.view.state.doc.line(Math.min(Math.max(place.line, 1), this.view.state.doc.lines));
-    const anchor = Math.min(line.from + (place.column ?? 0), line.to);
+    const anchor = Math.min(line.from + (place.column ?? 1) - 1, line.to);
     this.view.dispatch({ selection: { anchor }, effects: EditorView.scrollIntoView(anchor, { y: "center" }) });
     this.view.focus();
   }

@@ -13,7 +13,7 @@ export const TYPES = [
  */
 export function guessType({ name, annotation, default: value }) {
   const lower = name.toLowerCase();
-  const written = annotation?.replace(/^["']|["']$/g, "");
+  const written = annotation.replace(/^["']|["']$/g, "");
   if (written && TYPES.includes(written)) return written;
   if (/ptrs?$|(^|_)(ptr|pointer)_/.test(lower)) return "*fp16:16";
   if (/^(eps|epsilon|scale|sm_scale|alpha|beta|lr|p|dropout)$|_scale$|_eps$/.test(lower)) return "fp32";
@@ -30,7 +30,7 @@ export function guessType({ name, annotation, default: value }) {
 export function guessValue({ name, annotation, default: value }) {
   if (value !== null) return value;
   const lower = name.toLowerCase();
-  if (annotation?.includes("bool") || /^(has|is|use|causal|enable|even)(_|$)/.test(lower)) return "True";
+  if (annotation.includes("bool") || /^(has|is|use|causal|enable|even)(_|$)/.test(lower)) return "True";
   if (/group/.test(lower)) return "8";
   if (/(_k|_kdim)$/.test(lower)) return "32";
   if (/(_m|_n|_q|head|dim)/.test(lower)) return "64";

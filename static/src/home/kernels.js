@@ -11,12 +11,12 @@ import { plural } from "../lib/format.js";
 const HINTS = {
   launch: "The source launches its kernels: types, constexprs and grids are taken from there.",
   given: "The kernel is compiled as written here; the source's launch code does not run.",
-  none: "The source launches nothing, so the arguments come from here.",
+  none: "The source does not launch this kernel, so the arguments come from here.",
 };
 
 export class Kernels {
   /**
-   * @param {{select: HTMLSelectElement, origin: HTMLElement, hint: HTMLElement, table: HTMLElement}} parts
+   * @param {{select: HTMLSelectElement, origin: HTMLElement, hint: HTMLElement, table: HTMLElement, optionsHint: HTMLElement}} parts
    * @param {Signature} signature
    * @param {Faults} faults
    * @param {() => void} onChange
@@ -47,9 +47,20 @@ export class Kernels {
     this.show();
   }
 
+  /** Whether the source launches what is chosen. */
+  get launched() {
+    return this.kernel ? this.kernel.launched : this.found.launches;
+  }
+
   /** Whether the arguments come from this page's fields. */
   get given() {
-    return this.origin === "given" || !this.found.launches;
+    return this.origin === "given" || !this.launched;
+  }
+
+  /** The kernels to choose from: helpers that other kernels call only where there is nothing else. */
+  get choices() {
+    const whole = this.found.kernels.filter((kernel) => !kernel.helper);
+    return whole.length ? whole : this.found.kernels;
   }
 
   /** The kernel chosen; null means all that the source launches. @returns {Kernel | null} */
@@ -83,9 +94,9 @@ export class Kernels {
 
   /** @param {string} wanted */
   showChoices(wanted) {
-    const { kernels } = this.found;
+    const kernels = this.choices;
     const choices = kernels.map((kernel) => el("option", { value: kernel.name }, kernel.autotuned ? `${kernel.name}, autotuned` : kernel.name));
-    if (!this.given && kernels.length > 1) choices.unshift(el("option", { value: "" }, "all that the source launches"));
+    if (this.origin === "launch" && this.found.launches && kernels.length > 1) choices.unshift(el("option", { value: "" }, "all that the source launches"));
     if (!kernels.length) choices.push(el("option", { value: "" }, "no kernel yet: define one with @triton.jit"));
     this.parts.select.replaceChildren(...choices);
     this.parts.select.disabled = choices.length < 2;
@@ -93,23 +104,24 @@ export class Kernels {
   }
 
   show() {
-    const { origin, hint, table } = this.parts;
+    const { origin, hint, table, optionsHint } = this.parts;
     for (const button of origin.querySelectorAll("button")) {
       const value = button.dataset.value === "given";
       button.setAttribute("aria-pressed", String(value === this.given));
-      button.disabled = !value && !this.found.launches;
+      button.disabled = !value && !this.launched;
     }
-    hint.textContent = this.given ? (this.found.launches ? HINTS.given : HINTS.none) : HINTS.launch;
+    hint.textContent = this.given ? (this.launched ? HINTS.given : HINTS.none) : HINTS.launch;
     if (this.kernel?.autotuned && !this.given) hint.textContent += " Each autotune config becomes a trace of one group.";
     table.hidden = !this.given;
+    optionsHint.hidden = this.given;
     this.signature.show(this.kernel);
     this.onChange();
   }
 
   /** @param {number} targets @returns {string} what a click on the button will make */
   describe(targets) {
-    if (!this.found.kernels.length) return "";
-    const what = this.kernel ? this.kernel.name : plural(this.found.kernels.length, "kernel");
+    if (!this.choices.length) return "";
+    const what = this.kernel ? this.kernel.name : plural(this.choices.length, "kernel");
     return targets > 1 ? `${what} for ${plural(targets, "target")}, one group` : what;
   }
 }

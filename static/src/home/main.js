@@ -37,6 +37,7 @@ const kernels = new Kernels(
     origin: need("[data-origin]", HTMLElement, form),
     hint: need("[data-origin-hint]", HTMLElement, form),
     table,
+    optionsHint: need("[data-options-hint]", HTMLElement, form),
   },
   signature,
   faults,

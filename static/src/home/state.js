@@ -1,8 +1,8 @@
 // The shapes that the home page's parts pass to each other.
 
-/** @typedef {{name: string, annotation: string | null, constexpr: boolean, default: string | null}} KernelArgument */
-/** @typedef {{name: string, line: number, arguments: KernelArgument[], autotuned: boolean}} Kernel */
-/** @typedef {{message: string, line: number | null, column: number | null}} SourceError */
+/** @typedef {{name: string, annotation: string, constexpr: boolean, default: string | null}} KernelArgument */
+/** @typedef {{name: string, line: number, arguments: KernelArgument[], autotuned: boolean, helper: boolean, launched: boolean}} Kernel */
+/** @typedef {{message: string, line: number | null, column: number | null}} SourceError line and column count from 1 */
 /** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null}} Discovery what POST /kernels answers */
 /** @typedef {{name: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
 /** @typedef {{name: string, type: string, default: unknown, values?: unknown[] | null}} Option */
