@@ -60,7 +60,7 @@ def time_words(value: float) -> str:
 
 
 RESOURCES = (
-    _Fact("registers", "registers", count_words, "32-bit registers a thread"),
+    _Fact("registers", "registers", count_words, "a thread"),
     _Fact("spill_stores", "spill stores", byte_words, "a thread"),
     _Fact("spill_loads", "spill loads", byte_words, "a thread"),
     _Fact("stack", "stack", byte_words, "a thread"),

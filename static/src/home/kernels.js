@@ -16,7 +16,7 @@ const HINTS = {
 
 export class Kernels {
   /**
-   * @param {{select: HTMLSelectElement, origin: HTMLElement, hint: HTMLElement, table: HTMLElement, optionsHint: HTMLElement}} parts
+   * @param {{select: HTMLSelectElement, origin: HTMLElement, hint: HTMLElement, table: HTMLElement}} parts
    * @param {Signature} signature
    * @param {Faults} faults
    * @param {() => void} onChange
@@ -104,7 +104,7 @@ export class Kernels {
   }
 
   show() {
-    const { origin, hint, table, optionsHint } = this.parts;
+    const { origin, hint, table } = this.parts;
     for (const button of origin.querySelectorAll("button")) {
       const value = button.dataset.value === "given";
       button.setAttribute("aria-pressed", String(value === this.given));
@@ -113,7 +113,6 @@ export class Kernels {
     hint.textContent = this.given ? (this.launched ? HINTS.given : HINTS.none) : HINTS.launch;
     if (this.kernel?.autotuned && !this.given) hint.textContent += " Each autotune config becomes a trace of one group.";
     table.hidden = !this.given;
-    optionsHint.hidden = this.given;
     this.signature.show(this.kernel);
     this.onChange();
   }

@@ -37,7 +37,6 @@ const kernels = new Kernels(
     origin: need("[data-origin]", HTMLElement, form),
     hint: need("[data-origin-hint]", HTMLElement, form),
     table,
-    optionsHint: need("[data-options-hint]", HTMLElement, form),
   },
   signature,
   faults,
@@ -62,6 +61,8 @@ function markExample(name) {
 
 function describe() {
   summary.textContent = kernels.describe(targets.chosen.length);
+  const hint = form.querySelector("[data-options-hint]");
+  if (hint instanceof HTMLElement) hint.hidden = kernels.given;
 }
 
 /** Puts a source with its settings on the page. @param {Start} start */
@@ -138,5 +139,9 @@ addEventListener("pageshow", () => {
   button.disabled = false;
 });
 if (/Mac|iP(hone|ad)/.test(navigator.userAgent)) need("[data-mod-enter]", HTMLElement).textContent = "⌘ Enter";
+followLive("options", () => {
+  options.collect();
+  describe();
+});
 followLive("recent");
 void openAddress().catch((error) => notice(error instanceof ApiError ? error.message : String(error), "error"));

@@ -16,13 +16,21 @@ export class Options {
     this.form = form;
     /** @type {Map<string, HTMLElement>} */
     this.fields = new Map();
-    for (const field of form.querySelectorAll("[data-option]")) {
+    /** What was entered before the server knew the options. @type {Record<string, Value>} */
+    this.early = {};
+    form.addEventListener("input", () => this.mark());
+  }
+
+  /** Takes up the fields that the server put on the page. */
+  collect() {
+    this.fields.clear();
+    for (const field of this.form.querySelectorAll("[data-option]")) {
       if (!(field instanceof HTMLElement)) continue;
       const name = field.dataset.option ?? "";
       control(field).dataset.field = `options.${name}`;
       this.fields.set(name, field);
     }
-    form.addEventListener("input", () => this.mark());
+    this.fill(this.early);
   }
 
   /**
@@ -44,6 +52,7 @@ export class Options {
 
   /** Enters values and clears all others. @param {Record<string, Value>} values */
   fill(values) {
+    this.early = values;
     for (const [name, field] of this.fields) {
       const element = control(field);
       const text = values[name] === undefined || values[name] === null ? "" : String(values[name]);
