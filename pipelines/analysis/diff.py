@@ -11,7 +11,7 @@ import pygit2
 from pygit2.enums import DiffOption
 
 from pipelines.analysis.mask import LOCATION
-from pipelines.analysis.rename import CHANGED, IDENTICAL, RENAMED, classify
+from pipelines.analysis.rename import CHANGED, IDENTICAL, RENAMED, Side, classify
 from pipelines.analysis.scan import Scan, scan
 from pipelines.analysis.spans import Flags, Index, Keys
 from pipelines.trace import Syntax
@@ -74,7 +74,7 @@ def align(a: Lines, b: Lines) -> Diff:
     code_a, code_b = np.flatnonzero(a.keys != LOCATION), np.flatnonzero(b.keys != LOCATION)
     pairs_a, pairs_b, fallback = _pair(a.keys[code_a], b.keys[code_b])
     pairs_a, pairs_b = code_a[pairs_a], code_b[pairs_b]
-    kinds = classify(scan_a, scan_b, pairs_a, pairs_b, a.syntax)
+    kinds = classify(Side(scan_a, a.keys, pairs_a), Side(scan_b, b.keys, pairs_b), a.syntax)
     sides = (_Side(a.text, scan_a, a.keys == LOCATION), _Side(b.text, scan_b, b.keys == LOCATION))
     changed = int(np.count_nonzero(kinds == CHANGED))
     return Diff(

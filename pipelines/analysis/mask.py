@@ -16,10 +16,10 @@ _NOT_LOCATION = np.uint64(1)
 
 
 def count_lines(text: bytes) -> int:
-    """Return how many lines ``text.split("\\n")`` gives: one more than newlines, one for the empty text.
+    """Return how many lines a split at line feeds gives: one more than there are, so one for the empty text.
 
     This is the only count of lines: keys, diffs and summaries use it. Texts are stored without trailing newlines, so
-    a viewer that breaks lines at "\\n" alone (CodeMirror with ``lineSeparator`` "\\n") counts the same.
+    a viewer that breaks lines at line feeds alone (CodeMirror's ``lineSeparator``) counts the same.
     """
     return text.count(b"\n") + 1
 

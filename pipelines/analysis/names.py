@@ -18,7 +18,7 @@ BLANK = table(b" \t")
 
 # A longer run keeps its head in the key, which only makes two such lines compare as different.
 _DIGITS_OF_NAME = 20
-_BLANKS_BEFORE_CUT = 8
+_BLANKS_BEFORE_CUT = 64
 
 VALUE, LABEL, ALIAS, METADATA = range(4)
 

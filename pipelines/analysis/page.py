@@ -17,7 +17,7 @@ _BLANK = table(b" \t")
 
 @dataclass(frozen=True)
 class Page:
-    """``starts`` and ``ends`` (exclusive) are the lines as ``text.split("\\n")`` gives them."""
+    """``starts`` and ``ends`` (exclusive) are the lines that a split at line feeds gives."""
 
     size: int
     buffer: Bytes

@@ -2,17 +2,20 @@
 
 Lines are aligned by their masked text, so an aligned pair can only differ in names and indentation. Names map from
 one text to the other where they are defined: by the pair of lines that define them, or, where the definition has no
-partner, by their first use. A pair that breaks the mapping names another operand.
+partner, by their first use. An alias is the same where its definition is. A pair that breaks this has other operands.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from pipelines.analysis.names import LABEL, VALUE, Names
+from pipelines.analysis.aliases import resolve
+from pipelines.analysis.names import ALIAS, LABEL, VALUE
 from pipelines.analysis.page import Page
 from pipelines.analysis.scan import Scan
-from pipelines.analysis.spans import Flags, Index, Keys, expand, hash_spans, matches, mix, run_end, run_start, table
+from pipelines.analysis.spans import Flags, Index, Keys, expand, hash_spans, matches, mix, run_end, table
 from pipelines.trace import Syntax
 
 IDENTICAL, RENAMED, CHANGED = 0, 1, 2
@@ -20,48 +23,64 @@ IDENTICAL, RENAMED, CHANGED = 0, 1, 2
 _FIRST_WORD = table(b"abcdefghijklmnopqrstuvwxyz._")
 
 
-def classify(a: Scan, b: Scan, lines_a: Index, lines_b: Index, syntax: Syntax) -> Index:
+@dataclass(frozen=True)
+class Side:
+    """One of the two texts: its scan, its line keys, and the lines of it that are aligned, ascending."""
+
+    scan: Scan
+    keys: Keys
+    lines: Index
+
+
+def classify(a: Side, b: Side, syntax: Syntax) -> Index:
     """Return IDENTICAL, RENAMED or CHANGED for each pair of aligned lines, apart from locations.
 
-    ``lines_a`` and ``lines_b`` ascend. A pair whose lines hold unequal numbers of names is CHANGED.
+    A pair whose lines hold unequal numbers of names, which only a clash of keys can align, is CHANGED.
     """
-    kinds = np.full(lines_a.size, IDENTICAL, np.int64)
-    kinds[_indent(a.page, lines_a) != _indent(b.page, lines_b)] = RENAMED
-    first_a, count_a = _names_of(a, lines_a)
-    first_b, count_b = _names_of(b, lines_b)
+    kinds = np.full(a.lines.size, IDENTICAL, np.int64)
+    kinds[_indent(a) != _indent(b)] = RENAMED
+    (first_a, count_a), (first_b, count_b) = _names_of(a), _names_of(b)
     odd = count_a != count_b
     count = np.where(odd, 0, count_a)
     at_a, at_b = expand(first_a, count), expand(first_b, count)
-    pair = np.repeat(np.arange(lines_a.size), count)
-    name_a, name_b = _identity(a)[at_a], _identity(b)[at_b]
-    kinds[pair[name_a != name_b]] = RENAMED
-    scope = _scopes(a.page, syntax)[lines_a[pair]] if pair.size else pair
-    defines = _definitions(a, syntax)[at_a]
-    expected = _mapped(mix(name_a + scope.astype(np.uint64)), name_b, defines)
-    kinds[pair[expected != name_b]] = CHANGED
+    pair = np.repeat(np.arange(a.lines.size), count)
+    name_a, name_b = _hash_names(a.scan), _hash_names(b.scan)
+    kinds[pair[name_a[at_a] != name_b[at_b]]] = RENAMED
+    meant_a = resolve(a.scan, a.keys, name_a, _assigned(a.scan))[at_a]
+    meant_b = resolve(b.scan, b.keys, name_b, _assigned(b.scan))[at_b]
+    mapped = _mapped(mix(meant_a + _scopes(a.scan, syntax)[at_a]), meant_b, _definitions(a.scan, syntax)[at_a])
+    expected = np.where(a.scan.names.kind[at_a] == ALIAS, meant_a, mapped)
+    kinds[pair[expected != meant_b]] = CHANGED
     kinds[odd] = CHANGED
     return kinds
 
 
-def _indent(page: Page, lines: Index) -> Index:
-    return (page.first - page.starts)[lines]
+def _indent(side: Side) -> Index:
+    page = side.scan.page
+    return (page.first - page.starts)[side.lines]
 
 
-def _names_of(found: Scan, lines: Index) -> tuple[Index, Index]:
+def _names_of(side: Side) -> tuple[Index, Index]:
     """Return for each line the index of its first name and how many it has."""
-    first = np.searchsorted(found.names.line, lines)
-    return first, np.searchsorted(found.names.line, lines, side="right") - first
+    first = np.searchsorted(side.scan.names.line, side.lines)
+    return first, np.searchsorted(side.scan.names.line, side.lines, side="right") - first
 
 
-def _identity(found: Scan) -> Keys:
+def _hash_names(found: Scan) -> Keys:
     """Return a hash of each name and its kind."""
     names = found.names
     return mix(hash_spans(found.page.buffer, names.start, names.end) + names.kind.astype(np.uint64))
 
 
+def _assigned(found: Scan) -> Flags:
+    """Say which names stand before an equals sign."""
+    end, buffer = found.names.end, found.page.buffer
+    before: Flags = (buffer[end] == ord(" ")) & (buffer[end + 1] == ord("=")) & (buffer[end + 2] != ord("="))
+    return before
+
+
 def _mapped(name: Keys, other: Keys, defines: Flags) -> Keys:
-    """Return for each use the partner of its name: at the last definition before it, else the next one, else at the
-    name's first use."""
+    """Return the partner of each use's name: at the last definition before it, else the next, else at its first use."""
     if not name.size:
         return other
     order = np.argsort(name, kind="stable")
@@ -83,15 +102,18 @@ def _definitions(found: Scan, syntax: Syntax) -> Flags:
     names, buffer = found.names, found.page.buffer
     if not names.start.size:
         return np.zeros(0, np.bool_)
-    leads = np.concatenate((np.ones(1, np.bool_), names.line[1:] != names.line[:-1]))
+    leads: Flags = np.concatenate((np.ones(1, np.bool_), names.line[1:] != names.line[:-1]))
     if syntax == "ptx":
         opened = buffer[np.maximum(names.start - 2, 0)]
-        return leads & (opened != ord("[")) & (opened != ord("@"))
-    after = buffer[names.end]
-    assigned = (after == ord(" ")) & (buffer[names.end + 1] == ord("=")) & (buffer[names.end + 2] != ord("="))
-    defines = assigned | ((after == ord(":")) & ((names.kind == VALUE) | (names.kind == LABEL)))
+        leads &= (opened != ord("[")) & (opened != ord("@"))
+        return leads
+    assigned = _assigned(found)
+    defines: Flags = assigned | ((buffer[names.end] == ord(":")) & ((names.kind == VALUE) | (names.kind == LABEL)))
     defines |= (names.kind == LABEL) & (names.start - 1 == found.page.first[names.line])
-    return defines | _results(found, leads, assigned) | (_opens_function(found.page, syntax)[names.line])
+    defines |= _results(found, leads, assigned)
+    if syntax == "llvm":
+        defines |= (names.kind == VALUE) & _opens_function(found.page, syntax)[names.line]
+    return defines
 
 
 def _results(found: Scan, leads: Flags, assigned: Flags) -> Flags:
@@ -103,12 +125,15 @@ def _results(found: Scan, leads: Flags, assigned: Flags) -> Flags:
     same_line = (next_assigned < place.size) & (names.line[np.minimum(next_assigned, place.size - 1)] == names.line)
     opens = names.start[lead] - 1 == found.page.first[names.line]
     earlier = np.concatenate((np.zeros(1, np.int64), np.cumsum(assigned)[:-1]))
-    return same_line & opens & (earlier == earlier[lead]) & (names.kind == VALUE)
+    results: Flags = same_line & opens & (earlier == earlier[lead]) & (names.kind == VALUE)
+    return results
 
 
-def _scopes(page: Page, syntax: Syntax) -> Index:
-    """Return for each line the number of functions that opened up to it; names start anew in each."""
-    return np.cumsum(_opens_function(page, syntax))
+def _scopes(found: Scan, syntax: Syntax) -> Keys:
+    """Return for each name the number of functions opened before it, in each of which values and labels start anew."""
+    functions = np.cumsum(_opens_function(found.page, syntax))[found.names.line]
+    local = (found.names.kind == VALUE) | (found.names.kind == LABEL)
+    return np.where(local, functions, 0).astype(np.uint64)
 
 
 def _opens_function(page: Page, syntax: Syntax) -> Flags:

@@ -1,0 +1,116 @@
+"""What every pass did, in numbers: what the pass list and the strip over the pipeline show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from pydantic import Field
+
+from pipelines.analysis.diff import Lines, align
+from pipelines.analysis.mask import count_lines
+from pipelines.analysis.operations import count_dialects
+from pipelines.analysis.spans import Keys
+from pipelines.trace import Manifest, Model, Syntax, previous
+
+# The bytes of text that one summary aligns; an honest trace of 35 snapshots of 5 MB needs a fifth.
+MAX_ALIGNED = 2 << 30
+
+_KEPT_TEXTS = 4
+
+
+class Row(Model):
+    """One address. ``bytes`` is UTF-8; the counts are lines against ``against``.
+
+    ``changed`` is False where the text is equal or only names, locations and indentation differ. ``fallback`` says that
+    the texts were too long to be aligned in full: the counts are too high or missing. ``dialects`` counts operations,
+    the most used first.
+    """
+
+    lines: int
+    bytes: int
+    against: str | None = None
+    changed: bool = False
+    plus: int = 0
+    minus: int = 0
+    renamed: int = 0
+    fallback: bool = False
+    dialects: dict[str, int] = Field(default_factory=dict)
+
+
+class Summary(Model):
+    """Rows by address, in the order of the pipeline, then the artifacts that are texts."""
+
+    rows: dict[str, Row]
+
+
+Blob = Callable[[str], bytes]
+KeysOf = Callable[[str, bytes, Syntax], Keys]
+
+
+def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf) -> Summary:
+    """Compare every pass with the snapshot it received.
+
+    ``blob`` returns a text by its digest. ``keys_of`` returns ``mask.line_keys`` of a digest, its text and syntax, and
+    is where a caller keeps them. Equal texts and equal pairs are computed once.
+    """
+    worker = _Worker(blob, keys_of)
+    rows: dict[str, Row] = {}
+    for snapshot in manifest.snapshots():
+        row = worker.measure(snapshot.text, mlir=True)
+        against = previous(manifest, snapshot.address)
+        if against is not None:
+            row = worker.compare(row, against, manifest.resolve(against).text, snapshot.text)
+        rows[snapshot.address] = row
+    for artifact in manifest.artifacts:
+        if not artifact.binary:
+            rows[artifact.name] = worker.measure(artifact.digest, mlir=False)
+    return Summary(rows=rows)
+
+
+class _Worker:
+    """Computes each text and each pair once, and holds few texts at a time."""
+
+    def __init__(self, blob: Blob, keys_of: KeysOf) -> None:
+        self._blob = lru_cache(_KEPT_TEXTS)(blob)
+        self._keys_of = keys_of
+        self._lines = lru_cache(_KEPT_TEXTS)(self._read)
+        self._measured: dict[tuple[str, bool], Row] = {}
+        self._compared: dict[tuple[str, str], dict[str, int | bool]] = {}
+        self._aligned = 0
+
+    def measure(self, digest: str, *, mlir: bool) -> Row:
+        """Return a row without a comparison."""
+        row = self._measured.get((digest, mlir))
+        if row is None:
+            text = self._blob(digest)
+            dialects = count_dialects(text) if mlir else {}
+            row = Row(lines=count_lines(text), bytes=len(text), dialects=dialects)
+            self._measured[digest, mlir] = row
+        return row
+
+    def compare(self, row: Row, against: str, before: str, after: str) -> Row:
+        """Return the row with what changed against another address."""
+        if before == after:
+            return row.model_copy(update={"against": against})
+        if (before, after) not in self._compared:
+            self._compared[before, after] = self._align(before, after)
+        return row.model_copy(update={"against": against, **self._compared[before, after]})
+
+    def _align(self, before: str, after: str) -> dict[str, int | bool]:
+        a, b = self._lines(before), self._lines(after)
+        self._aligned += len(a.text) + len(b.text)
+        if self._aligned > MAX_ALIGNED:
+            return {"changed": True, "fallback": True}
+        diff = align(a, b)
+        return {
+            "changed": diff.plus > 0 or diff.minus > 0,
+            "plus": diff.plus,
+            "minus": diff.minus,
+            "renamed": diff.renamed,
+            "fallback": diff.fallback,
+        }
+
+    def _read(self, digest: str) -> Lines:
+        text = self._blob(digest)
+        return Lines(text, "mlir", self._keys_of(digest, text, "mlir"))
