@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -11,6 +12,7 @@ from flask import Blueprint, Response, jsonify, render_template
 from app import wire, workers
 from app.api import Output, reply
 from app.services import services
+from pipelines.sandbox.model import Limits
 from pipelines.trace import Toolchain
 
 blueprint = Blueprint("about", __name__)
@@ -19,7 +21,10 @@ PACKAGES = ("triton", "flask", "gunicorn", "sqlalchemy", "huey", "pydantic", "zs
 
 
 class AboutReply(Output):
-    """The state of a server. ``worker`` is starting, ready, refused (``message`` says why), stopped or absent."""
+    """The state of a server. ``worker`` is starting, ready, refused (``message`` says why), stopped or absent.
+
+    ``limits`` bound one compilation: seconds, bytes and counts.
+    """
 
     version: str
     python: str
@@ -29,6 +34,7 @@ class AboutReply(Output):
     message: str | None
     toolchain: Toolchain | None
     confinement: dict[str, Any] | None
+    limits: dict[str, float]
 
 
 def load() -> AboutReply:
@@ -45,6 +51,7 @@ def load() -> AboutReply:
         message=row.message if row else None,
         toolchain=facts.toolchain if facts else None,
         confinement=facts.confinement if facts else None,
+        limits=dataclasses.asdict(Limits()),
     )
 
 
