@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import faulthandler
 import importlib
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pipelines.sandbox import privileges, wire
+from pipelines.sandbox import landlock, privileges, probe, seccomp, wire
 from pipelines.sandbox.model import EXIT_MEMORY
 
 _ALL = 1 << 30
@@ -49,9 +50,9 @@ def _read(descriptor: int) -> wire.Message:
 
 
 def _find(preload: ModuleType, name: str) -> Callable[[Any], None]:
-    """Look the function up: one of the preload module or of what it lists in ``FUNCTIONS``."""
+    """Look the function up: one of the preload module, or of what it lists in ``FUNCTIONS``."""
     module, _, attribute = name.partition(":")
-    if module != preload.__name__ and name not in getattr(preload, "FUNCTIONS", ()):
+    if module != preload.__name__ and name not in {probe.FUNCTION, *getattr(preload, "FUNCTIONS", ())}:
         raise LookupError(f"{name} is neither in {preload.__name__} nor in its FUNCTIONS")
     function: Callable[[Any], None] = getattr(importlib.import_module(module), attribute)
     return function
@@ -96,14 +97,21 @@ def _flush_on_signals() -> None:
 
 def _confine(setup: wire.Message, order: wire.Message) -> None:
     """Give up everything but the slot and the toolchain; the order matters."""
-    Path("/proc/self/oom_score_adj").write_text("1000")
-    for procs in order["cgroups"]:
-        Path(procs).write_text("0")
+    Path("/proc/self/oom_score_adj").write_text("1000")  # if memory runs out, not the server's
+    for entrance in order["cgroups"]:
+        Path(entrance).write_text("0")
     privileges.limit(**order["rlimits"])
-    if order["uid"] is not None:
-        privileges.become(order["uid"])
-    privileges.drop_capabilities()
+    privileges.drop(order["uid"])
     privileges.forbid_new_privileges()
+    if setup["landlock"]:
+        rules = landlock.Ruleset(setup["landlock"])
+        rules.allow(setup["readable"], landlock.READ)
+        rules.allow(setup["executables"], landlock.READ | landlock.EXECUTE)
+        rules.allow(["/dev/null"], landlock.READ | landlock.WRITE_FILE | landlock.TRUNCATE)
+        rules.allow([order["slot"]], landlock.OWN)
+        rules.restrict()
+    if setup["seccomp"]:
+        seccomp.load(base64.b64decode(setup["seccomp"]), os.getpid())
 
 
 def _refuse(connection: int, error: BaseException) -> NoReturn:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import resource
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -19,16 +19,18 @@ _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _SECUREBITS = 0x2F
 """NOROOT and NO_SETUID_FIXUP with their locks, KEEP_CAPS locked off, no raising of ambient capabilities."""
+_CAP_SETGID = 1 << 6
+_CAP_SETPCAP = 1 << 8
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
-def prctl(option: int, value: int = 0) -> None:
+def prctl(option: int, value: int = 0, third: Any = 0) -> None:
     """Call prctl(2).
 
     Raises:
         OSError: the kernel refused.
     """
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if libc.prctl(option, ctypes.c_ulong(value), third, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
 
 
@@ -67,13 +69,6 @@ def limit(cpu_s: int, memory: int, file: int, open_files: int, processes: int | 
         resource.setrlimit(kind, value)
 
 
-def become(uid: int) -> None:
-    """Change from root to an unprivileged uid and the gid of the same number."""
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-
-
 class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
@@ -82,20 +77,31 @@ class _Data(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-def drop_capabilities() -> None:
-    """Give up every capability, the bounding set included; nothing to do for an ordinary user.
+def drop(uid: int | None) -> None:
+    """Give up every capability and group, and the bounding set; become ``uid`` where one is given.
 
     Raises:
         OSError: the kernel refused.
     """
-    if os.geteuid() == 0:
+    held, _ = capabilities()
+    if held & _CAP_SETGID:
         os.setgroups([])
+    if held & _CAP_SETPCAP:
         for capability in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
             prctl(_PR_CAPBSET_DROP, capability)
         prctl(_PR_SET_SECUREBITS, _SECUREBITS)
-    if libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "the ambient capabilities cannot be cleared")
-    header = _Header(_CAPABILITY_VERSION_3, 0)
+    if uid is not None:
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     none = (_Data * 2)()
-    if libc.capset(ctypes.byref(header), none) != 0:
+    if libc.capset(ctypes.byref(_Header(_CAPABILITY_VERSION_3, 0)), none) != 0:
         raise OSError(ctypes.get_errno(), f"capset: {os.strerror(ctypes.get_errno())}")
+
+
+def capabilities() -> tuple[int, int]:
+    """This process's (effective, permitted) capabilities, as bit sets."""
+    data = (_Data * 2)()
+    if libc.capget(ctypes.byref(_Header(_CAPABILITY_VERSION_3, 0)), data) != 0:
+        raise OSError(ctypes.get_errno(), "capget")
+    return data[0].effective | data[1].effective << 32, data[0].permitted | data[1].permitted << 32

@@ -1,7 +1,8 @@
-"""Watch one run from outside: its end, its wall clock, its directory, its memory."""
+"""Watch one run from outside: its end, its wall clock, its directory, its memory, its processes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -9,11 +10,15 @@ import socket
 import time
 from collections.abc import Callable
 
-from pipelines.sandbox import tree, wire
+from pipelines.sandbox import procfs, tree, wire
+from pipelines.sandbox.bounds import Grant
 from pipelines.sandbox.model import EXIT_MEMORY, Limits, Outcome, OutcomeKind, SandboxUnavailable
 from pipelines.sandbox.slot import Slot
 
 _TICK_S = 0.025
+_LOOK_S = 0.05
+_LOOK_SHARE = 8
+"""A look that takes long is followed by a pause of this many times as long."""
 _GRACE_S = 0.5
 
 
@@ -25,76 +30,145 @@ class Watcher:
         connection: socket.socket,
         slot: Slot,
         limits: Limits,
-        began: float,
+        grant: Grant,
         poll: Callable[[Slot], None] | None,
     ) -> None:
-        self.lines = wire.Lines(connection)
-        self.connection = connection
-        self.slot = slot
-        self.limits = limits
-        self.began = began
-        self.poll = poll
-        self.broken: OutcomeKind | None = None
-        self.kill_at = 0.0
-        self.refused: wire.Message | None = None
+        self._lines = wire.Lines(connection)
+        self._connection = connection
+        self._slot = slot
+        self._limits = limits
+        self._group = grant.group
+        self._poll = poll
+        self._leader: int | None = None
+        self._refused: wire.Message | None = None
+        self._ended: wire.Message | None = None
+        self._met: OutcomeKind | None = None
+        self._kill_at = 0.0
+        self._look_at = 0.0
 
-    def watch(self) -> Outcome:
-        """Wait for the end; kill at a limit.
+    def watch(self, began: float) -> Outcome:
+        """Wait until nothing of the run is left; kill it at a limit. ``began`` is on the monotonic clock.
 
         Raises:
-            SandboxUnavailable: the child could not be confined, or the zygote died twice.
+            SandboxUnavailable: the child could not be confined, or the zygote has ended.
         """
-        ready = select.poll()
-        ready.register(self.connection, select.POLLIN)
-        while True:
-            if ready.poll(_TICK_S * 1000):
-                for message in self.lines.receive():
-                    if "refused" in message:
-                        self.refused = message
-                    elif "status" in message:
-                        return self._outcome(message["status"], message["cpu_s"])
-            else:
-                self._tick()
-
-    def _tick(self) -> None:
-        now = time.monotonic()
-        if self.broken is not None:
-            if now >= self.kill_at:
-                self.connection.send(b"k")
-            return
-        if self.poll is not None:
-            self.poll(self.slot)
-        if now - self.began > self.limits.wall_s:
-            self._stop("timeout", now, politely=True)
-            return
         try:
-            size = tree.measure(self.slot.descriptor, self.limits.files)
-        except tree.TreeRefused:
-            self._stop("disk", now)
-        else:
-            if size > self.limits.disk:
-                self._stop("disk", now)
-
-    def _stop(self, kind: OutcomeKind, now: float, *, politely: bool = False) -> None:
-        self.broken = kind
-        self.kill_at = now + (_GRACE_S if politely else 0)
-        self.connection.send(b"t" if politely else b"k")
-
-    def _outcome(self, status: int, cpu_s: float) -> Outcome:
-        if self.refused is not None:
+            while not self._hear(_TICK_S):
+                self._tick(time.monotonic(), began)
+        except (EOFError, ConnectionError) as error:
+            self._bury()
+            raise SandboxUnavailable("the zygote ended during the run; the next run starts another") from error
+        except BaseException:
+            self._abandon()
+            raise
+        if self._refused is not None:
             raise SandboxUnavailable(
-                f"the child could not be confined: {self.refused['refused']}\n{self.refused['traceback']}"
+                f"the child could not be confined: {self._refused['refused']}\n{self._refused['traceback']}"
             )
-        code = os.waitstatus_to_exitcode(status)
-        number: int | None = -code if code < 0 else None
-        exit_code = code if code >= 0 else None
-        kind: OutcomeKind = "ok" if code == 0 else "exit" if number is None else "signal"
+        return self._outcome(time.monotonic() - began)
+
+    def _hear(self, timeout_s: float) -> bool:
+        """Wait for what the zygote tells; whether the run is over."""
+        ready = select.poll()
+        ready.register(self._connection, select.POLLIN)
+        if ready.poll(timeout_s * 1000):
+            for message in self._lines.receive():
+                if "pid" in message:
+                    self._leader = message["pid"]
+                elif "refused" in message:
+                    self._refused = message
+                else:
+                    self._ended = message
+        return self._ended is not None
+
+    def _tick(self, now: float, began: float) -> None:
+        if self._met is not None:
+            if now >= self._kill_at:
+                self._connection.send(b"k")
+            return
+        if self._poll is not None:
+            self._poll(self._slot)
+        if now - began > self._limits.wall_s:
+            self._met = "timeout"
+            self._kill_at = now + _GRACE_S
+            self._connection.send(b"t")
+        elif now >= self._look_at and self._leader is not None:
+            self._met = self._exceeded(self._leader)
+            looked = time.monotonic()
+            self._look_at = looked + max(_LOOK_S, (looked - now) * _LOOK_SHARE)
+            if self._met is not None:
+                self._connection.send(b"k")
+
+    def _exceeded(self, leader: int) -> OutcomeKind | None:
+        """The limit that what runs now is above."""
+        limits = self._limits
+        if self._group is not None:
+            pids = self._group.pids()
+            if self._group.refused_processes():
+                return "processes"
+            if self._group.out_of_memory():
+                return "memory"
+        else:
+            pids = procfs.group_members(leader)
+            if procfs.tasks(pids) > limits.processes:
+                return "processes"
+        if (self._group is None or not self._group.bounds_memory) and (
+            procfs.resident(pids, limits.memory) > limits.memory
+        ):
+            return "memory"
+        return self._disk_exceeded(procfs.unlinked(pids, self._slot.path, limits.file))
+
+    def _disk_exceeded(self, unlinked: int) -> OutcomeKind | None:
+        try:
+            size = tree.measure(self._slot.descriptor, self._limits.files)
+        except tree.TreeRefused:
+            return "disk"
+        return "disk" if size + unlinked > self._limits.disk else None
+
+    def _outcome(self, wall_s: float) -> Outcome:
+        assert self._ended is not None  # noqa: S101 - watch returns only then
+        code = os.waitstatus_to_exitcode(self._ended["status"])
+        exit_code, number = (code, None) if code >= 0 else (None, -code)
         if code == signal.SIGABRT:
-            kind, number, exit_code = "signal", signal.SIGABRT, None
-        if code in (signal.SIGXCPU, -signal.SIGXCPU):
-            kind = "timeout"
-        elif code == EXIT_MEMORY:
-            kind = "memory"
-        if self.broken is not None:
-            kind = self.broken
-        return Outcome(kind, exit_code, number, time.monotonic() - self.began, cpu_s)
+            exit_code, number = None, int(signal.SIGABRT)  # an abort leaves through exit, to flush
+        kind = self._met or self._exceeded_at_end() or _kind(exit_code, number)
+        return Outcome(kind, exit_code, number, wall_s, self._ended["cpu_s"])
+
+    def _exceeded_at_end(self) -> OutcomeKind | None:
+        """A limit that was met between two looks."""
+        if self._group is not None and self._group.refused_processes():
+            return "processes"
+        if self._group is not None and self._group.out_of_memory():
+            return "memory"
+        return self._disk_exceeded(0)
+
+    def _abandon(self) -> None:
+        """Kill the run and wait until nothing is left of it."""
+        with contextlib.suppress(EOFError, OSError):
+            while self._ended is None:
+                self._connection.send(b"k")
+                self._hear(_TICK_S)
+            return
+        self._bury()
+
+    def _bury(self) -> None:
+        """Kill what a dead zygote left; the leader has died with it."""
+        if self._leader is None or self._group is not None:
+            return  # leaving the grant empties the group
+        while procfs.group_members(self._leader):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._leader, signal.SIGKILL)
+            time.sleep(0.001)
+
+
+def _kind(exit_code: int | None, number: int | None) -> OutcomeKind:
+    ended_by = number or exit_code
+    if ended_by == signal.SIGXCPU:
+        return "timeout"
+    if ended_by == signal.SIGXFSZ:
+        return "disk"
+    if exit_code == EXIT_MEMORY:
+        return "memory"
+    if number is not None:
+        return "signal"
+    return "exit" if exit_code else "ok"

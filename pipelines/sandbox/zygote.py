@@ -16,14 +16,16 @@ import select
 import signal
 import socket
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
 
-from pipelines.sandbox import child, wire
+from pipelines.sandbox import child, home, wire
 from pipelines.sandbox.privileges import become_subreaper
 
 _DRAIN_MS = 5
+_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/dev/urandom")
 
 
 class Run:
@@ -75,25 +77,29 @@ class Zygote:
         self.poll = select.poll()
         self.poll.register(control, select.POLLIN)
 
-    def serve(self) -> None:
-        """Fork and reap until the sandbox closes the control connection, then kill all that is left."""
+    def serve(self) -> bool:
+        """Fork and reap until the sandbox has gone, then kill all that is left.
+
+        Returns whether it said goodbye; if not it has died, and what it held must be removed.
+        """
         while True:
             for descriptor, _ in self.poll.poll(_DRAIN_MS if self.draining else None):
-                if descriptor == self.control.fileno():
-                    if not self._accept():
-                        self._end()
-                        return
-                elif descriptor in self.runs:
+                if descriptor in self.runs:
                     self._hear(self.runs[descriptor], descriptor)
+                elif descriptor == self.control.fileno():
+                    try:
+                        received = wire.receive_descriptors(self.control, 2)
+                    except (EOFError, ConnectionError):
+                        self._end()
+                        return False
+                    if not received:
+                        self._end()
+                        return True
+                    self._fork(*received)
             for run in list(self.draining):
                 self._drain(run)
 
-    def _accept(self) -> bool:
-        """Fork a child for the next request; whether the sandbox is still there."""
-        try:
-            connection, request = wire.receive_descriptors(self.control, 2)
-        except (EOFError, ConnectionError):
-            return False
+    def _fork(self, connection: int, request: int) -> None:
         pid = os.fork()
         if pid == 0:
             child.main(connection, request, self.setup, self.preload)
@@ -105,7 +111,6 @@ class Zygote:
             self.runs[descriptor] = run
             self.poll.register(descriptor, select.POLLIN)
         self._tell(run, {"pid": pid})
-        return True
 
     def _hear(self, run: Run, descriptor: int) -> None:
         """The leader has ended, or the sandbox asks for the end."""
@@ -145,8 +150,9 @@ class Zygote:
         for run in runs:
             run.kill(signal.SIGKILL)
         for run in runs:
-            os.waitid(os.P_PIDFD, run.descriptor, os.WEXITED | os.WNOWAIT)
-            run.kill(signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PIDFD, run.descriptor, os.WEXITED | os.WNOWAIT)
+                run.kill(signal.SIGKILL)  # what a dying leader was just forking
             with contextlib.suppress(ChildProcessError):
                 while True:
                     os.waitpid(-run.leader, 0)
@@ -157,13 +163,19 @@ def _warm(setup: wire.Message) -> ModuleType:
     preload = importlib.import_module(setup["preload"])
     warm = getattr(preload, "warm", None)
     if warm is not None:
-        warm(Path(setup["warm"]))
+        warm(Path(setup["home"], "warm"))
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"{setup['preload']} left {threads} threads running; forking would be unsafe")
-    gc.collect()
-    gc.freeze()
     return preload
+
+
+def _readable(preload: ModuleType) -> list[str]:
+    """What every child may read: this Python, this package, the preload module, the system's libraries."""
+    paths = sysconfig.get_paths()
+    python = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    here = str(Path(__file__).parents[1])
+    return sorted({*python, here, preload.__file__ or here, *_SYSTEM})
 
 
 def main() -> None:
@@ -177,8 +189,12 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - whatever it is, the sandbox must hear of it
         wire.send(control, {"error": "".join(traceback.format_exception(error))[-8000:]})
         return
-    wire.send(control, {"ready": True})
-    Zygote(control, setup, preload).serve()
+    setup["readable"] += _readable(preload)
+    wire.send(control, {"readable": setup["readable"]})
+    gc.collect()
+    gc.freeze()
+    if not Zygote(control, setup, preload).serve():
+        home.remove_orphan(Path(setup["home"]))
 
 
 if __name__ == "__main__":

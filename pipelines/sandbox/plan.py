@@ -1,0 +1,117 @@
+"""Find what this machine confines with, by trying it in a child."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from pipelines.sandbox import landlock, probe, procfs, seccomp
+from pipelines.sandbox.bounds import MECHANISMS, Bound, ByOrdinaryUser, Unbounded
+from pipelines.sandbox.execute import execute
+from pipelines.sandbox.home import Home
+from pipelines.sandbox.model import Confinement, Limits, SandboxUnavailable
+from pipelines.sandbox.spawn import ZygoteProcess
+
+MIN_LANDLOCK = 2
+"""ABI 1 cannot move a file between directories, which compilers' caches do."""
+_FORKS = 4
+_REPORT_LIMIT = 1 << 16
+
+
+def landlock_abi(*, trust_code: bool) -> int:
+    """The Landlock ABI to confine with; 0, when code is trusted, for none.
+
+    Raises:
+        SandboxUnavailable: this kernel's is missing or too old.
+    """
+    found = landlock.abi()
+    if found >= MIN_LANDLOCK:
+        return found
+    if trust_code:
+        return 0
+    why = f"this kernel's Landlock ABI is {found}" if found else "this kernel has no Landlock, or it is not enabled"
+    raise SandboxUnavailable(
+        f"Code cannot be confined: {why}. Loupe needs ABI {MIN_LANDLOCK} (Linux 5.19 with landlock among the "
+        "security modules, see /sys/kernel/security/lsm). Start with --trust-code to run code unconfined, "
+        "when everyone who can submit it is trusted."
+    )
+
+
+def filter_program(abi: int, *, trust_code: bool) -> bytes | None:
+    """The seccomp filter to load; None, when code is trusted and libseccomp is missing.
+
+    Raises:
+        SandboxUnavailable: libseccomp is missing.
+    """
+    try:
+        return seccomp.build(scopes=abi >= landlock.SCOPES_SINCE)
+    except SandboxUnavailable:
+        if trust_code:
+            return None
+        raise
+
+
+def choose_bound(zygote: ZygoteProcess, home: Home, *, trust_code: bool) -> Bound:
+    """The first mechanism that bounds processes here and confines in all other respects too.
+
+    Raises:
+        SandboxUnavailable: none does; the message says what was wrong with each.
+    """
+    reasons = []
+    for name, make in MECHANISMS:
+        try:
+            bound = make(home.token)
+        except OSError as error:
+            reasons.append(f"{name}: {error}")
+            continue
+        failures = _try(zygote, home, bound)
+        if not failures:
+            return bound
+        bound.close()
+        reasons.append(f"{name}: {'; '.join(failures)}")
+    if trust_code:
+        return Unbounded()
+    raise SandboxUnavailable(
+        "Code cannot be confined. " + ". ".join(reasons) + ". Give this process a writable pids cgroup, or run it "
+        "as an ordinary user, or start with --trust-code when everyone who can submit code is trusted."
+    )
+
+
+def _try(zygote: ZygoteProcess, home: Home, bound: Bound) -> list[str]:
+    """Run the probe; what does not hold."""
+    ordinary = isinstance(bound, ByOrdinaryUser)
+    with home.slot() as slot:
+        request = {
+            "outside": str(home.path),
+            "readable": [*zygote.readable, *map(str, zygote.spec.executables)],
+            "forks": 2 * _FORKS,
+            "count": ordinary,
+        }
+        call = {"function": probe.FUNCTION, "request": request, "env": {}}
+        try:
+            outcome = execute(zygote, bound, slot, call, Limits(processes=_FORKS, wall_s=20), None)
+        except (SandboxUnavailable, OSError) as error:
+            return [str(error)]
+        report: dict[str, Any] | None = json.loads(slot.read(probe.REPORT, _REPORT_LIMIT) or b"null")
+        if report is None:
+            error_text = (slot.read("stderr", 2000, cut=True) or b"").decode(errors="replace")
+            return [f"the trial ended as {outcome.kind}: {error_text}"]
+    failures: list[str] = report["failures"]
+    if isinstance(bound, ByOrdinaryUser) and report["tasks"] is not None:
+        bound.hidden = max(0, report["tasks"] - procfs.tasks_of_user(os.geteuid()))
+    elif ordinary or report["forks"] >= _FORKS:
+        failures.append("it does not bound processes")
+    return failures
+
+
+def describe(abi: int, program: bytes | None, bound: Bound) -> Confinement:
+    """Name what is in force."""
+    return Confinement(
+        landlock=abi,
+        scopes=abi >= landlock.SCOPES_SINCE,
+        seccomp=program is not None,
+        processes=bound.processes,
+        memory=bound.memory,
+        trusted=not abi or program is None or isinstance(bound, Unbounded),
+    )
