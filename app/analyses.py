@@ -13,9 +13,9 @@ import pipelines
 from app.blobs import BlobStore
 from app.cache import DiskCache, MemoryCache
 from pipelines.analysis.diff import Diff, Lines, align
-from pipelines.analysis.mask import line_keys
-from pipelines.analysis.summary import Summary, summarize
-from pipelines.trace import Snapshot, Syntax
+from pipelines.analysis.mask import count_lines, line_keys
+from pipelines.analysis.summary import Row, Summary, summarize
+from pipelines.trace import Snapshot, Syntax, artifact_syntax
 from pipelines.tracefile import TraceFile
 
 TEXT_BYTES = 128 << 20
@@ -72,19 +72,45 @@ class Analyses:
 
     def summary(self, content: str) -> Summary:
         """Return what every pass of a stored trace changed."""
-        key = f"{content}:{revision()}"
-        stored = self._cache.get("summary", key)
-        if stored is not None:
-            return Summary.model_validate_json(stored)
+        kept = self.kept_summary(content)
+        if kept is not None:
+            return kept
         trace = self._blobs.open(content)
         sass = trace.manifest.artifact("sass")
 
         def shown(name: str) -> bytes:
             return self.text(trace, name, "sass" if sass and name == sass.digest else "text")
 
-        summary = summarize(trace.manifest, shown, self.keys)
-        self._cache.put("summary", key, summary.model_dump_json().encode())
+        return self._keep_summary(content, summarize(trace.manifest, shown, self.keys))
+
+    def kept_summary(self, content: str) -> Summary | None:
+        """Return a summary that was computed before, or None."""
+        stored = self._cache.get("summary", _summary_key(content))
+        return Summary.model_validate_json(stored) if stored is not None else None
+
+    def extend_summary(self, interim: str, content: str) -> None:
+        """Make a finished trace's summary from that of its interim trace, where that one is kept.
+
+        Their passes are the same; only the artifacts that came later are measured.
+        """
+        kept = self.kept_summary(interim)
+        if kept is None:
+            return
+        trace = self._blobs.open(content)
+        rows = dict(kept.rows)
+        for artifact in trace.manifest.artifacts:
+            if not artifact.binary and artifact.name not in rows:
+                text = self.text(trace, artifact.digest, artifact_syntax(artifact))
+                rows[artifact.name] = Row(lines=count_lines(text), bytes=len(text))
+        self._keep_summary(content, Summary(rows=rows))
+
+    def _keep_summary(self, content: str, summary: Summary) -> Summary:
+        self._cache.put("summary", _summary_key(content), summary.model_dump_json().encode())
         return summary
+
+
+def _summary_key(content: str) -> str:
+    return f"{content}:{revision()}"
 
 
 @functools.cache

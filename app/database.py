@@ -82,7 +82,7 @@ def _upgrade(path: Path) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    config.set_main_option("sqlalchemy.url", f"sqlite:///{path}")
+    config.attributes["path"] = path
     try:
         command.upgrade(config, "head")
     except CommandError as error:

@@ -17,7 +17,7 @@ from app import event_log
 from app.ids import new_permalink
 from app.models import FINAL, Event, Group, Trace
 from pipelines.trace import Failure
-from pipelines.triton_path.spec import CompileSpec
+from pipelines.triton_path.spec import CompileSpec, LaunchFound
 
 MAX_ATTEMPTS = 3
 EVENTS_KEPT_SECONDS = 3600
@@ -76,6 +76,20 @@ def show_interim(session: Session, job: Job, content: str, kernel: str) -> bool:
     if shown is not None:
         event_log.append(session, job.trace_id, "passes-ready")
     return shown is not None
+
+
+def name_launch(session: Session, job: Job, launch: LaunchFound) -> None:
+    """Say in the row which kernel and config a running trace compiles, once its launch code told."""
+    session.execute(
+        update(Trace)
+        .where(Trace.id == job.trace_id, Trace.status == "running", Trace.claim == job.claim)
+        .values(kernel=launch.kernel, config=launch.config)
+    )
+
+
+def is_shown(session: Session, content: str) -> bool:
+    """Say whether any permalink shows a content."""
+    return session.execute(select(Trace.id).where(Trace.content == content).limit(1)).first() is not None
 
 
 def finish(session: Session, job: Job, result: Result) -> bool:

@@ -47,6 +47,7 @@ class Trace(Base):
         Index("ix_traces_key", "team", "compile_key", "status"),
         Index("ix_traces_created", "team", "created"),
         Index("ix_traces_status", "status"),
+        Index("ix_traces_content", "content"),
     )
 
     id: Mapped[str] = mapped_column(String(22), primary_key=True, default=new_permalink)

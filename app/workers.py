@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -85,14 +86,14 @@ def facts(session: Session) -> Facts | None:
     """Return what the worker that was ready last said of itself, even if it stopped since."""
     rows = select(WorkerRow.facts).where(WorkerRow.facts.is_not(None)).order_by(WorkerRow.started.desc()).limit(1)
     found = session.execute(rows).scalar_one_or_none()
-    return Facts.model_validate(found) if found else None
+    return Facts.model_validate_json(json.dumps(found)) if found else None
 
 
 def toolchain(session: Session) -> Toolchain | None:
     """Return the toolchain of a worker that is ready now; an older one must not decide what is known already."""
     rows = select(WorkerRow).where(WorkerRow.state == "ready").order_by(WorkerRow.started.desc())
     alive = next((row for row in session.execute(rows).scalars() if is_alive(row)), None)
-    return Facts.model_validate(alive.facts).toolchain if alive and alive.facts else None
+    return Facts.model_validate_json(json.dumps(alive.facts)).toolchain if alive and alive.facts else None
 
 
 def _forget(session: Session) -> None:

@@ -103,4 +103,5 @@ def _groups_and_traces() -> None:
     op.create_index("ix_traces_key", "traces", ["team", "compile_key", "status"])
     op.create_index("ix_traces_created", "traces", ["team", "created"])
     op.create_index("ix_traces_status", "traces", ["status"])
+    op.create_index("ix_traces_content", "traces", ["content"])
     op.execute(FINAL_TRACES_STAY)

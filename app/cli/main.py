@@ -1,0 +1,42 @@
+"""The commands, each in a module of its own that is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+import click
+
+COMMANDS = {
+    "serve": "app.cli.serve",
+    "compile": "app.cli.compile",
+    "show": "app.cli.show",
+    "diff": "app.cli.diff",
+    "export": "app.cli.export",
+    "worker": "app.cli.worker",
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported on use: ``loupe show`` should not wait for a web server's imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order in which one meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name]).command
+        assert isinstance(command, click.Command)  # noqa: S101 - narrows an untyped import
+        return command
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="loupe")
+def main() -> None:
+    """See what every compiler pass did to a GPU kernel."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    for noisy in ("huey", "alembic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,0 +1,194 @@
+"""Runs one job: claim, compile, store what comes out, and tell about it on the way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.orm import Session
+
+from app import event_log, jobs, submissions
+from app.event_log import EventBatch
+from app.jobs import Job, Result
+from app.models import AddendumRow, Group
+from app.services import Services
+from pipelines import tracefile
+from pipelines.trace import Addendum, Failure, StageTime
+from pipelines.triton_path.compile import Compiler, OptionError
+from pipelines.triton_path.spec import Compiled, Event, LaunchFound
+
+log = logging.getLogger(__name__)
+
+TIMES_REVISION = 1
+
+
+@dataclass
+class _Running:
+    """A job under way: what was stored of it so far."""
+
+    job: Job
+    key: str
+    interim: Future[str] | None = None
+    launches: tuple[LaunchFound, ...] = field(default=())
+
+
+class Runner:
+    """Compiles for one worker process; ``run`` may be called from several threads, and twice for one trace."""
+
+    def __init__(self, services: Services, compiler: Compiler, worker: str) -> None:
+        self._services = services
+        self._compiler = compiler
+        self._worker = worker
+        self._batch = EventBatch(services.database)
+        # Storing the interim trace runs beside the disassembly.
+        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="store")
+        self._running: dict[str, Job] = {}
+        self._idle = threading.Condition()
+        self._stopping = False
+
+    def run(self, trace_id: str) -> None:
+        """Compile a queued trace; return at once where somebody else took it or this worker stops."""
+        with self._idle:
+            if self._stopping:
+                return
+            with self._services.database.write() as session:
+                job = jobs.claim(session, trace_id, self._worker)
+            if job is None:
+                return
+            self._running[trace_id] = job
+        try:
+            self._run(job)
+        finally:
+            with self._idle:
+                del self._running[trace_id]
+                self._idle.notify_all()
+
+    def stop(self, grace: float) -> None:
+        """Take no more jobs, give the running ones ``grace`` seconds, and put back those that need longer."""
+        with self._idle:
+            self._stopping = True
+            self._idle.wait_for(lambda: not self._running, grace)
+            unfinished = list(self._running.values())
+        with self._services.database.write() as session:
+            for job in unfinished:
+                jobs.put_back(session, job.trace_id, job.claim, count=False)
+        self._beside.shutdown(wait=not unfinished)
+        self._batch.close()
+
+    def _run(self, job: Job) -> None:
+        running = _Running(job, job.spec.compile_key(self._compiler.toolchain))
+        try:
+            if not self._use_known(running):
+                compiled = self._compiler.compile(job.spec, lambda event: self._on_event(running, event))
+                self._store(running, compiled)
+        except OptionError as error:
+            self._fail(running, Failure(kind="error", stage=None, address=None, message=str(error)))
+        except Exception:
+            log.exception("compiling %s failed", job.trace_id)
+            message = "Loupe itself failed while it compiled this kernel."
+            hint = "Submit it again; the server's log has the traceback."
+            self._fail(running, Failure(kind="abort", stage=None, address=None, message=message, hint=hint))
+
+    def _use_known(self, running: _Running) -> bool:
+        """Finish from a stored result that was not known when the trace was submitted."""
+        job = running.job
+        with self._services.database.write() as session:
+            known = submissions.lookup(session, self._services.blobs, job.team, running.key)
+            if known is None:
+                return False
+            found = tuple(submissions.launches(session, job.team, running.key))
+            sent = self._add_siblings(session, job, found)
+            jobs.finish(session, job, Result(known.status, known.content, known.kernel, running.key, cached=True))
+        self._send(sent)
+        return True
+
+    def _on_event(self, running: _Running, event: Event) -> None:
+        if event.kind == "launches":
+            found = tuple(LaunchFound.model_validate(item, strict=False) for item in _list(event.data.get("launches")))
+            self._take_launches(running, found)
+        elif event.interim is not None:
+            running.interim = self._beside.submit(self._show_interim, running.job, event.interim)
+        else:
+            self._batch.add(running.job.trace_id, event.kind, dict(event.data))
+
+    def _take_launches(self, running: _Running, found: tuple[LaunchFound, ...]) -> None:
+        if running.launches or running.job.spec.launch != 0 or not found:
+            return
+        running.launches = found
+        with self._services.database.write() as session:
+            jobs.name_launch(session, running.job, found[0])
+            sent = self._add_siblings(session, running.job, found)
+        self._send(sent)
+
+    def _add_siblings(self, session: Session, job: Job, found: tuple[LaunchFound, ...]) -> list[str]:
+        group = session.get_one(Group, job.group_id)
+        if len(found) < 2 or job.spec.launch != 0:
+            return []
+        added = submissions.add_siblings(
+            session, self._services.blobs, group, job.spec, found, self._compiler.toolchain
+        )
+        if added:
+            event_log.append(session, job.trace_id, "group", traces=[trace.id for trace in added])
+        return [trace.id for trace in added if trace.status == "queued"]
+
+    def _send(self, traces: list[str]) -> None:
+        for trace_id in traces:
+            self._services.queue.send(trace_id)
+
+    def _show_interim(self, job: Job, compiled: Compiled) -> str:
+        content = self._keep(compiled, durable=False)
+        self._batch.flush()
+        with self._services.database.write() as session:
+            jobs.show_interim(session, job, content, compiled.manifest.kernel.name)
+        return content
+
+    def _keep(self, compiled: Compiled, *, durable: bool) -> str:
+        content = compiled.manifest.content
+        self._services.blobs.put(content, tracefile.write(compiled.manifest, compiled.blobs), durable=durable)
+        return content
+
+    def _store(self, running: _Running, compiled: Compiled) -> None:
+        job, manifest = running.job, compiled.manifest
+        content = self._keep(compiled, durable=True)
+        interim = running.interim.result() if running.interim else None
+        if interim and interim != content:
+            self._services.analyses.extend_summary(interim, content)
+        self._take_launches(running, compiled.launches)
+        self._batch.flush()
+        name = manifest.kernel.name or None
+        result = Result(manifest.status, content, name, running.key, cacheable=compiled.cacheable)
+        with self._services.database.write() as session:
+            if compiled.times:
+                _keep_times(session, content, compiled.times)
+            if compiled.cacheable and job.spec.launch == 0 and compiled.launches:
+                submissions.keep_launches(session, job.team, running.key, compiled.launches)
+            jobs.finish(session, job, result)
+            unused = interim is not None and interim != content and not jobs.is_shown(session, interim)
+        if unused and interim:
+            self._services.blobs.remove(interim)
+
+    def _fail(self, running: _Running, failure: Failure) -> None:
+        self._batch.flush()
+        result = Result("failed", None, running.job.spec.kernel, running.key, failure=failure)
+        with self._services.database.write() as session:
+            jobs.finish(session, running.job, result)
+
+
+def _keep_times(session: Session, content: str, times: tuple[StageTime, ...]) -> None:
+    addendum = Addendum(kind="times", revision=TIMES_REVISION, times=times)
+    values = {
+        "content": content,
+        "kind": addendum.kind,
+        "revision": addendum.revision,
+        "data": addendum.model_dump(mode="json"),
+        "created": time.time(),
+    }
+    session.execute(upsert(AddendumRow).values(values).on_conflict_do_nothing())
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,107 @@
+"""The compile worker's process: one warm compiler, jobs from the queue in two threads, and the sweep after the dead."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from types import FrameType
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import workers
+from app.config import Settings
+from app.processes import die_with_parent
+from app.runner import Runner
+from app.services import Services
+from app.workers import Facts
+from pipelines.sandbox import SandboxUnavailable
+from pipelines.triton_path.compile import Compiler
+
+log = logging.getLogger(__name__)
+
+THREADS = 2
+GRACE_SECONDS = 5.0
+SWEEP_SECONDS = 5.0
+
+REFUSED = 3
+"""Exit code where this machine cannot confine code; starting again would not help."""
+
+
+class Worker:
+    """A worker from start to stop; ``stop`` may be called from a signal handler."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stop = threading.Event()
+
+    def stop(self, _signum: int = 0, _frame: FrameType | None = None) -> None:
+        """End the worker soon."""
+        self._stop.set()
+
+    def run(self) -> int:
+        """Work until stopped; return the exit code."""
+        die_with_parent()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self.stop)
+        services = Services.open(self._settings)
+        with services.database.write() as session:
+            worker = workers.register(session, "compile")
+        compiler = Compiler(self._settings.slots / worker, trust_code=self._settings.trust_code)
+        try:
+            return self._work(services, compiler, worker)
+        finally:
+            compiler.close()
+            with services.database.write() as session:
+                workers.retire(session, worker)
+            services.close()
+
+    def _work(self, services: Services, compiler: Compiler, worker: str) -> int:
+        try:
+            compiler.start()
+        except SandboxUnavailable as error:
+            log.error("cannot compile here: %s", error)
+            with services.database.write() as session:
+                workers.report(session, worker, "refused", message=str(error))
+            # Stays, so that the pages say why; a restart would end the same way.
+            self._stop.wait()
+            return REFUSED
+        with services.database.write() as session:
+            workers.report(session, worker, "ready", facts=facts_of(compiler))
+        runner = Runner(services, compiler, worker)
+        consumer = services.queue.consumer(runner.run, threads=THREADS)
+        consumer.start()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self.stop)  # the consumer set its own
+        log.info("ready to compile")
+        self._watch(services, worker)
+        consumer.stop()
+        runner.stop(GRACE_SECONDS)
+        return 0
+
+    def _watch(self, services: Services, worker: str) -> None:
+        lost_after = 0.0
+        swept = -SWEEP_SECONDS
+        while not self._stop.is_set():
+            try:
+                with services.database.write() as session:
+                    workers.beat(session, worker)
+                    due = time.monotonic() - swept >= SWEEP_SECONDS
+                    send = workers.sweep(session, lost_after=lost_after) if due else []
+                for trace_id in send:
+                    services.queue.send(trace_id)
+                if due:
+                    swept, lost_after = time.monotonic(), workers.LOST_MESSAGE_SECONDS
+            except SQLAlchemyError:
+                log.exception("the sweep failed")
+            self._stop.wait(workers.HEARTBEAT_SECONDS)
+
+
+def facts_of(compiler: Compiler) -> Facts:
+    """Return what a started compiler tells the server."""
+    return Facts(
+        toolchain=compiler.toolchain,
+        confinement={**compiler.confinement.describe(), "trusted": compiler.confinement.trusted},
+        options=[option.model_dump(mode="json") for option in compiler.options],
+    )
