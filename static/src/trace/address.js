@@ -1,0 +1,104 @@
+// The page's whole state, as it stands in the URL.
+
+/** @typedef {"diff" | "unified" | "before" | "text"} View */
+/** @typedef {"passes" | "source" | "diagnostics" | "resources" | "about" | "details"} Tab */
+
+/**
+ * @typedef {object} State
+ * @property {string | null} pass
+ * @property {View} view
+ * @property {string | null} against null is the snapshot that the pass received
+ * @property {Tab} tab
+ * @property {boolean} locations
+ * @property {boolean} raw SASS with its encodings
+ * @property {[number, number] | null} lines marked, from 1, both included
+ */
+
+/** @type {View[]} */
+const views = ["diff", "unified", "before", "text"];
+/** @type {Tab[]} */
+const tabs = ["passes", "source", "diagnostics", "resources", "about", "details"];
+
+/** @param {URL | Location} url @param {string | null} fallback the pass shown where the URL names none @returns {State} */
+export function readState(url, fallback) {
+  const query = new URLSearchParams(url.search);
+  const view = query.get("view") === "after" ? "text" : query.get("view");
+  const source = query.get("pass") === "source";
+  const tab = source ? "source" : query.get("tab");
+  return {
+    pass: (source ? null : query.get("pass")) ?? fallback,
+    view: views.find((name) => name === view) ?? "diff",
+    against: query.get("against"),
+    tab: tabs.find((name) => name === tab) ?? "passes",
+    locations: query.get("locations") === "1",
+    raw: query.get("raw") === "1",
+    lines: readLines(url.hash),
+  };
+}
+
+/** @param {State} state @returns {string} the query and fragment */
+export function writeState(state) {
+  const query = new URLSearchParams();
+  if (state.tab === "source") query.set("pass", "source");
+  else if (state.pass) query.set("pass", state.pass);
+  if (state.tab !== "passes" && state.tab !== "source") query.set("tab", state.tab);
+  if (state.view !== "diff") query.set("view", state.view);
+  if (state.against) query.set("against", state.against);
+  if (state.locations) query.set("locations", "1");
+  if (state.raw) query.set("raw", "1");
+  const text = query.toString().replaceAll("%3A", ":");
+  return (text ? `?${text}` : location.pathname) + writeLines(state.lines);
+}
+
+/** @param {string} hash @returns {[number, number] | null} */
+export function readLines(hash) {
+  const match = /^#L(\d{1,9})(?:-L?(\d{1,9}))?$/.exec(hash);
+  if (!match) return null;
+  const [first, last] = [Number(match[1]), Number(match[2] ?? match[1])];
+  return first < 1 || last < 1 ? null : [Math.min(first, last), Math.max(first, last)];
+}
+
+/** @param {[number, number] | null} lines */
+function writeLines(lines) {
+  if (!lines) return "";
+  return lines[0] === lines[1] ? `#L${lines[0]}` : `#L${lines[0]}-L${lines[1]}`;
+}
+
+/** Holds the state, keeps the URL in step with it, and tells listeners. */
+export class Router {
+  /** @type {((state: State, before: State) => void)[]} */
+  #listeners = [];
+
+  /** @param {string | null} fallback */
+  constructor(fallback) {
+    this.fallback = fallback;
+    this.state = readState(location, fallback);
+    addEventListener("popstate", () => this.#set(readState(location, this.fallback)));
+  }
+
+  /** @param {(state: State, before: State) => void} listener */
+  listen(listener) {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Moves to a changed state. Stepping replaces the history's entry, a deliberate jump adds one.
+   * @param {Partial<State>} patch
+   * @param {"push" | "replace"} [how]
+   */
+  go(patch, how = "push") {
+    const state = { ...this.state, ...patch };
+    const url = writeState(state);
+    if (url === location.search + location.hash) how = "replace";
+    if (how === "push") history.pushState(null, "", url);
+    else history.replaceState(null, "", url);
+    this.#set(state);
+  }
+
+  /** @param {State} state */
+  #set(state) {
+    const before = this.state;
+    this.state = state;
+    for (const listener of this.#listeners) listener(state, before);
+  }
+}

@@ -1,0 +1,29 @@
+import { need } from "../lib/dom.js";
+import { typing } from "../lib/keys.js";
+import { notice } from "../lib/notice.js";
+import { wireKeys } from "./keys.js";
+import { TracePage } from "./page.js";
+import { Progress } from "./progress.js";
+import { refresh } from "./refresh.js";
+
+const page = new TracePage();
+wireKeys(page, typing);
+need("[data-share]", HTMLButtonElement).addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    notice("The link to this view is copied.");
+  } catch {
+    notice("The browser does not let pages copy here; the address bar holds the link.", "error");
+  }
+});
+
+const { main } = page;
+const working = main.dataset.status === "queued" || main.dataset.status === "running";
+if (main.hasAttribute("data-ready")) void page.load();
+if (working) {
+  new Progress(page.texts.base, {
+    onReady: () => void refresh(page),
+    onDone: () => void refresh(page),
+    onGroup: () => notice("The launch code starts more than one kernel; the others are compiled as a group."),
+  });
+}

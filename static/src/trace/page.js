@@ -1,0 +1,181 @@
+// The trace page as a whole: one state, and the parts that show it.
+import { api } from "../lib/api.js";
+import { need } from "../lib/dom.js";
+import { Router } from "./address.js";
+import { Card } from "./card.js";
+import { Drawer, selectTab, wireColumns, wireTabs } from "./columns.js";
+import { Find } from "./find.js";
+import { Heading, operationsOf } from "./heading.js";
+import { Model } from "./model.js";
+import { PassList } from "./passlist.js";
+import { Source } from "./source.js";
+import { Strip } from "./strip.js";
+import { Texts } from "./texts.js";
+import { planView, Work } from "./work.js";
+
+/** @typedef {import("./address.js").State} State */
+/** @typedef {import("./types.js").Trace} Trace */
+
+export class TracePage {
+  /** @type {Model} */
+  model;
+
+  constructor() {
+    this.main = need("#main", HTMLElement);
+    const id = this.main.dataset.trace ?? "";
+    this.texts = new Texts(id);
+    this.router = new Router(this.main.dataset.address ?? null);
+    this.model = new Model({ id, status: "queued", group: null, manifest: null, summary: null, pending: [] });
+    const hosts = { root: need("#panes", HTMLElement), left: need("#left", HTMLElement), right: need("#right", HTMLElement) };
+    this.work = new Work(hosts, this.router, this.texts);
+    this.heading = new Heading(this.model, this.router);
+    this.list = new PassList(need("#passes", HTMLElement), (address) => this.open(address));
+    this.strip = new Strip(need("#strip", HTMLElement), (address) => this.open(address));
+    this.card = new Card(need("#card", HTMLElement), (line) => this.toSource(line));
+    this.source = new Source(need("#source", HTMLElement), this.router, {
+      query: () => this.work.query,
+      onNumber: this.work.mark,
+      onPass: (address) => this.open(address),
+    });
+    this.find = new Find(this.texts.base, this.#findPage());
+    this.drawer = new Drawer(this.main);
+    wireColumns(this.main);
+    wireTabs((tab) => this.router.go({ tab: /** @type {import("./address.js").Tab} */ (tab), lines: null }));
+    this.#wireLinks();
+    this.router.listen((state, before) => this.#show(state, before));
+  }
+
+  /** @returns {ConstructorParameters<typeof Find>[1]} */
+  #findPage() {
+    const pane = () => (this.router.state.tab === "source" ? this.source.pane : this.work.right);
+    return {
+      text: () => pane().view.state.doc,
+      line: () => this.work.foundLine ?? pane().firstLine(),
+      onQuery: (query) => {
+        this.work.query = query;
+        this.work.foundLine = null;
+        this.work.repaint();
+        this.source.pane.repaint();
+      },
+      onLine: (line) => {
+        this.work.foundLine = line;
+        pane().reveal(line);
+      },
+      onHit: ({ address, line }) => {
+        if (address === "source") this.toSource(line);
+        else this.router.go({ tab: "passes", pass: address, view: "text", against: null, lines: [line, line] });
+      },
+    };
+  }
+
+  /** Links to passes and source lines anywhere on the page stay on the page. */
+  #wireLinks() {
+    document.addEventListener("click", (event) => {
+      const link = event.target instanceof Element ? event.target.closest("a[data-address], a[data-source-line]") : null;
+      if (!(link instanceof HTMLElement) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine));
+      else this.open(link.dataset.address ?? "");
+    });
+  }
+
+  /** Reads the trace, and shows it once it holds anything. */
+  async load() {
+    /** @type {Trace} */
+    const trace = await api(this.texts.base);
+    this.model = new Model(trace);
+    this.heading.use(this.model);
+    this.strip.draw(this.model);
+    this.list.count();
+    this.#show(this.router.state, this.router.state);
+    return trace;
+  }
+
+  /** @param {string | null} address the pass that the server shows where the URL names none */
+  useFallback(address) {
+    this.router.fallback = address;
+    if (!this.router.state.pass) this.router.go({ pass: address }, "replace");
+  }
+
+  /** Goes to a pass, as a person asked for it. @param {string} address */
+  open(address) {
+    this.drawer.set(false);
+    if (address === "source") this.router.go({ tab: "source", lines: null });
+    else this.router.go({ tab: "passes", pass: address, against: null, lines: null });
+  }
+
+  /** @param {number} line */
+  toSource(line) {
+    this.source.shown = "";
+    this.router.go({ tab: "source", lines: [line, line] });
+  }
+
+  /** @param {1 | -1} direction @param {boolean} changed */
+  step(direction, changed) {
+    const { state } = this.router;
+    const next = state.pass && this.model.neighbour(state.pass, direction, changed);
+    if (next) this.router.go({ tab: "passes", pass: next.address, against: null, lines: null }, "replace");
+  }
+
+  /** @param {State} state @param {State} before */
+  async #show(state, before) {
+    this.main.dataset.tab = state.tab;
+    selectTab(state.tab);
+    this.list.select(state.pass);
+    this.strip.select(state.pass);
+    if (!this.model.manifest) return;
+    if (state.tab === "source") return this.#showSource(state);
+    const plan = planView(state, this.model);
+    if (!plan) return;
+    this.heading.show(plan, state);
+    this.heading.showChips(plan, null);
+    this.card.show(plan, this.model, null);
+    const moved = before.pass !== state.pass;
+    if (moved) this.work.foundLine = null;
+    const sides = await this.work.show(plan, state);
+    if (this.router.state !== state) return;
+    if (this.find.query) this.find.recount();
+    idle(() => {
+      if (this.router.state !== state) return;
+      const operations = operationsOf(sides);
+      if (operations) {
+        this.heading.showChips(plan, operations);
+        this.card.show(plan, this.model, operations);
+      }
+      this.#prefetch(state);
+    });
+  }
+
+  /** @param {State} state */
+  async #showSource(state) {
+    const entry = this.model.find("source");
+    if (!entry?.text || !this.model.manifest) return;
+    const doc = await this.texts.doc(entry.text, "python", false);
+    if (this.router.state === state) this.source.show(doc, this.model.manifest);
+  }
+
+  /** Fetches what a step away needs, so that stepping does not wait. @param {State} state */
+  async #prefetch(state) {
+    if (!state.pass) return;
+    const near = [
+      this.model.neighbour(state.pass, 1, true),
+      this.model.neighbour(state.pass, 1, false),
+      this.model.neighbour(state.pass, -1, true),
+      this.model.neighbour(state.pass, -1, false),
+    ];
+    for (const entry of new Set(near)) {
+      if (!entry?.text || this.router.state !== state) continue;
+      await this.texts.doc(entry.text, entry.syntax, state.raw).catch(() => null);
+      const against = this.model.find(this.model.previous(entry));
+      if (against?.text && against.text !== entry.text && (state.view === "diff" || state.view === "unified")) {
+        await this.texts.diff(against.address, entry.address).catch(() => null);
+      }
+    }
+  }
+}
+
+/** @param {() => void} call */
+function idle(call) {
+  if ("requestIdleCallback" in window) requestIdleCallback(call, { timeout: 500 });
+  else setTimeout(call, 30);
+}

@@ -1,0 +1,111 @@
+// What is drawn over the visible lines only: tokens, hidden locations, tints, word marks, matches. One plugin walks the
+// viewport, so a snapshot of any size costs the same.
+import { StringStream } from "@codemirror/language";
+import { Facet, RangeSet, StateEffect } from "@codemirror/state";
+import { Decoration, ViewPlugin } from "@codemirror/view";
+import { parsers } from "../languages/index.js";
+import { inlineLocations } from "./locations.js";
+
+/** @typedef {import("@codemirror/view").EditorView} EditorView */
+/** @typedef {import("@codemirror/state").Line} Line */
+/** @typedef {import("@codemirror/state").Range<Decoration>} DecorationRange */
+/** @typedef {import("./types.js").Syntax} Syntax */
+
+/** @typedef {(line: Line, out: DecorationRange[]) => void} Painter adds what it draws on one line */
+
+/** @type {Facet<Painter>} */
+export const painter = Facet.define();
+/** @type {import("@codemirror/state").StateEffectType<null>} */
+export const repaint = StateEffect.define();
+
+export const paint = ViewPlugin.fromClass(
+  class {
+    /** @param {EditorView} view */
+    constructor(view) {
+      this.decorations = draw(view);
+    }
+
+    /** @param {import("@codemirror/view").ViewUpdate} update */
+    update(update) {
+      const asked = update.transactions.some((transaction) => transaction.effects.some((effect) => effect.is(repaint)));
+      if (asked || update.docChanged || update.viewportChanged) this.decorations = draw(update.view);
+    }
+  },
+  { decorations: (plugin) => plugin.decorations },
+);
+
+/** @param {EditorView} view @returns {import("@codemirror/view").DecorationSet} */
+function draw(view) {
+  const painters = view.state.facet(painter);
+  /** @type {DecorationRange[]} */
+  const out = [];
+  let done = -1;
+  for (const { from, to } of view.visibleRanges) {
+    for (let at = from; at <= to; ) {
+      const line = view.state.doc.lineAt(at);
+      if (line.from > done) for (const each of painters) each(line, out);
+      done = line.from;
+      at = line.to + 1;
+    }
+  }
+  return RangeSet.of(out, true);
+}
+
+// Past this column a line stays uncoloured: only constants folded into data are so long.
+const longest = 20_000;
+const marks = new Map(
+  ["keyword", "variableName", "meta", "typeName", "labelName", "string", "number", "comment", "modifier"].map((name) => [
+    name,
+    Decoration.mark({ class: `tok-${name}` }),
+  ]),
+);
+
+/** @param {Syntax} syntax @returns {Painter | null} colours a line; the languages carry no state from line to line */
+export function tokens(syntax) {
+  const parser = parsers[syntax];
+  if (!parser) return null;
+  return (line, out) => {
+    const stream = new StringStream(line.text.slice(0, longest), 8, 2);
+    while (!stream.eol()) {
+      const mark = marks.get(parser.token(stream, null) ?? "");
+      if (mark) out.push(mark.range(line.from + stream.start, line.from + stream.pos));
+      stream.start = stream.pos;
+    }
+  };
+}
+
+const hidden = Decoration.replace({});
+
+/** @param {Syntax} syntax @returns {Painter} leaves out the locations inside a line */
+export function withoutLocations(syntax) {
+  return (line, out) => {
+    for (const [from, to] of inlineLocations(line.text, syntax)) out.push(hidden.range(line.from + from, line.from + to));
+  };
+}
+
+/**
+ * @param {() => [number, number] | null} range from 1, both included
+ * @returns {Painter}
+ */
+export function lineMarks(range) {
+  const mark = Decoration.line({ class: "is-marked" });
+  return (line, out) => {
+    const lines = range();
+    if (lines && line.number >= lines[0] && line.number <= lines[1]) out.push(mark.range(line.from));
+  };
+}
+
+const match = Decoration.mark({ class: "is-match" });
+
+/** @param {() => RegExp | null} query with the flag g @returns {Painter} */
+export function matches(query) {
+  return (line, out) => {
+    const pattern = query();
+    if (!pattern) return;
+    pattern.lastIndex = 0;
+    for (let found = pattern.exec(line.text); found; found = pattern.exec(line.text)) {
+      if (found[0]) out.push(match.range(line.from + found.index, line.from + found.index + found[0].length));
+      else pattern.lastIndex++;
+    }
+  };
+}

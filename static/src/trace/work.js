@@ -1,0 +1,158 @@
+// The middle of the page: decides what the state asks to show, fetches it, and puts it into the panes.
+import { notice } from "../lib/notice.js";
+import { ApiError } from "../lib/api.js";
+import { DiffPanes } from "./diffpanes.js";
+import { showText } from "./textpane.js";
+import { Pane } from "./pane.js";
+
+/** @typedef {import("./address.js").State} State */
+/** @typedef {import("./model.js").Entry} Entry */
+/** @typedef {import("./texts.js").Doc} Doc */
+/** @typedef {import("./types.js").Diff} Diff */
+
+/**
+ * What the state means for this trace.
+ * @typedef {object} Plan
+ * @property {Entry} entry
+ * @property {Entry | null} against what it is compared with
+ * @property {"diff" | "unified" | "text"} mode
+ * @property {Entry} shown in text mode, whose text it is
+ * @property {string} note why a diff was asked for and a text is shown
+ */
+
+/**
+ * @param {State} state
+ * @param {import("./model.js").Model} model
+ * @returns {Plan | null}
+ */
+export function planView(state, model) {
+  const entry = model.find(state.pass);
+  if (!entry) return null;
+  const against = model.find(state.against ?? model.previous(entry));
+  const plan = { entry, against, shown: entry, note: "" };
+  if (!entry.text) {
+    const note = `${entry.address} left no IR: the compilation ended in it. This is what it received.`;
+    return { ...plan, mode: "text", shown: against ?? entry, note };
+  }
+  if (state.view === "before" && against) return { ...plan, mode: "text", shown: against };
+  if (state.view === "text" || state.view === "before" || !against?.text) return { ...plan, mode: "text" };
+  if (against.text === entry.text) return { ...plan, mode: "text", note: `the same as ${model.origin(against.address)}` };
+  return { ...plan, mode: state.view };
+}
+
+export class Work {
+  #turn = 0;
+  /** @type {string} */
+  #showing = "";
+
+  /**
+   * @param {{left: HTMLElement, right: HTMLElement, root: HTMLElement}} hosts
+   * @param {import("./address.js").Router} router
+   * @param {import("./texts.js").Texts} texts
+   */
+  constructor(hosts, router, texts) {
+    this.hosts = hosts;
+    this.router = router;
+    this.texts = texts;
+    this.left = new Pane(hosts.left);
+    this.right = new Pane(hosts.right);
+    this.diff = new DiffPanes(this.left, this.right);
+    /** @type {RegExp | null} */
+    this.query = null;
+    /** @type {number | null} where a marked range began */
+    this.anchor = null;
+    /** @type {number | null} the line of the match one stands on */
+    this.foundLine = null;
+  }
+
+  /** The options every pane shares, read when it draws. */
+  get #shared() {
+    return {
+      marked: () => this.router.state.lines,
+      query: () => this.query,
+      onNumber: this.mark,
+    };
+  }
+
+  /** @type {import("./pane.js").OnNumber} */
+  mark = (line, extend) => {
+    const { lines } = this.router.state;
+    const same = lines && lines[0] === line && lines[1] === line;
+    if (!extend || this.anchor === null) this.anchor = line;
+    /** @type {[number, number]} */
+    const range = [Math.min(this.anchor, line), Math.max(this.anchor, line)];
+    this.router.go({ lines: same && !extend ? null : range }, "replace");
+  };
+
+  /**
+   * @param {Plan} plan
+   * @param {State} state
+   * @returns {Promise<{before: Doc, after: Doc, diff: Diff} | null>} what a diff showed, for the chips
+   */
+  async show(plan, state) {
+    const turn = ++this.#turn;
+    try {
+      const { entry, against, mode } = plan;
+      if (mode === "text") {
+        const doc = await this.#doc(plan.shown, state);
+        if (turn === this.#turn && doc) this.#showText(plan, state, doc);
+        return null;
+      }
+      if (!against) return null;
+      const [before, after, diff] = await Promise.all([
+        this.#doc(against, state),
+        this.#doc(entry, state),
+        this.texts.peekDiff(against.address, entry.address) ?? this.texts.diff(against.address, entry.address),
+      ]);
+      if (turn !== this.#turn || !before || !after) return null;
+      this.#showDiff(plan, state, before, after, diff);
+      return { before, after, diff };
+    } catch (error) {
+      if (turn === this.#turn) notice(error instanceof ApiError ? error.message : "This text could not be shown; the browser's console says why.", "error");
+      if (!(error instanceof ApiError)) throw error;
+      return null;
+    }
+  }
+
+  /** @param {Entry} entry @param {State} state */
+  #doc(entry, state) {
+    if (!entry.text) return null;
+    return this.texts.peek(entry.text, entry.syntax, state.raw) ?? this.texts.doc(entry.text, entry.syntax, state.raw);
+  }
+
+  /** @param {Plan} plan @param {State} state @param {Doc} doc */
+  #showText({ shown }, state, doc) {
+    const key = `${shown.text} ${state.locations} ${state.raw}`;
+    const fresh = key !== this.#showing;
+    this.hosts.root.dataset.mode = "text";
+    if (fresh) showText(this.right, doc, shown, { ...this.#shared, locations: state.locations });
+    else this.right.repaint();
+    this.#showing = key;
+    if (state.lines && fresh) this.right.reveal(state.lines[0]);
+  }
+
+  /** @param {Plan} plan @param {State} state @param {Doc} before @param {Doc} after @param {Diff} diff */
+  #showDiff({ entry, against, mode }, state, before, after, diff) {
+    const key = `${mode} ${against?.text} ${entry.text} ${state.locations} ${state.raw}`;
+    const fresh = key !== this.#showing;
+    this.hosts.root.dataset.mode = mode;
+    if (fresh) {
+      const sides = { before, after, diff, entry, against: /** @type {Entry} */ (against) };
+      this.diff.show(sides, mode === "unified", { ...this.#shared, locations: state.locations });
+      if (!state.lines) this.diff.toFirstChange();
+    } else this.repaint();
+    this.#showing = key;
+    if (state.lines && fresh) this.diff.reveal(state.lines[0]);
+  }
+
+  /** Draws marks and matches again. */
+  repaint() {
+    this.left.repaint();
+    this.right.repaint();
+  }
+
+  /** @param {1 | -1} direction */
+  toChange(direction) {
+    if (this.hosts.root.dataset.mode !== "text") this.diff.toChange(direction);
+  }
+}
