@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flask import Blueprint
@@ -17,6 +19,9 @@ blueprint = Blueprint("targets", __name__)
 # Shown first in the form; the rest is folded away.
 COMMON = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 
+# Decided by the target, or naming files of the server.
+FIXED = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "ir_override"})
+
 
 class TargetReply(Output):
     """A chip."""
@@ -26,7 +31,7 @@ class TargetReply(Output):
 
 
 class OptionReply(Output):
-    """An option: its type as the backend declares it, and the value that it has by itself."""
+    """An option of type ``int``, ``bool``, ``float`` or ``str``, its value when left out, and those it may take."""
 
     name: str
     type: str
@@ -53,7 +58,7 @@ def read() -> TargetsReply:
 def targets(session: Session) -> TargetsReply:
     """Return the targets, with the options that the worker's toolchain told of."""
     facts = workers.facts(session)
-    options = tuple(OptionReply.model_validate(option) for option in facts.options) if facts else ()
+    options = tuple(_options(facts.options)) if facts else ()
     names = {option.name for option in options}
     return TargetsReply(
         targets=tuple(TargetReply(arch=chip.arch, name=chip.name) for chip in CHIPS.values()),
@@ -61,3 +66,17 @@ def targets(session: Session) -> TargetsReply:
         default=(DEFAULT_TARGET,),
         common=tuple(name for name in COMMON if name in names),
     )
+
+
+def _options(fields: Sequence[dict[str, Any]]) -> Iterator[OptionReply]:
+    """Keep the fields of the backend's class that a person sets, with their types in one word."""
+    defaults = {field["name"]: field["default"] for field in fields}
+    for field in fields:
+        name, default = field["name"], field["default"]
+        declared = re.search(r"(?:^|'|Optional\[)(int|bool|float|str)\W*$", field["type"])
+        if not declared or name in FIXED:
+            continue
+        # The backend declares some numbers as bool; the value knows better.
+        kind = type(default).__name__ if default is not None else declared[1]
+        values = defaults.get(f"allowed_{name.removeprefix('default_')}s")
+        yield OptionReply(name=name, type=kind, default=default, values=values)
