@@ -11,7 +11,8 @@ from pipelines.analysis.diff import Lines, align
 from pipelines.analysis.mask import count_lines
 from pipelines.analysis.operations import count_dialects
 from pipelines.analysis.spans import Keys
-from pipelines.trace import Manifest, Model, Syntax, previous
+from pipelines.dumps.sass import strip_encodings
+from pipelines.trace import Manifest, Model, Syntax, artifact_syntax, previous
 
 # The bytes of text that one summary aligns; an honest trace of 35 snapshots of 5 MB needs a fifth.
 MAX_ALIGNED = 2 << 30
@@ -57,14 +58,14 @@ def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf) -> Summary:
     worker = _Worker(blob, keys_of)
     rows: dict[str, Row] = {}
     for snapshot in manifest.snapshots():
-        row = worker.measure(snapshot.text, mlir=True)
+        row = worker.measure(snapshot.text, snapshot.syntax)
         against = previous(manifest, snapshot.address)
         if against is not None:
             row = worker.compare(row, against, manifest.resolve(against).text, snapshot.text)
         rows[snapshot.address] = row
     for artifact in manifest.artifacts:
         if not artifact.binary:
-            rows[artifact.name] = worker.measure(artifact.digest, mlir=False)
+            rows[artifact.name] = worker.measure(artifact.digest, artifact_syntax(artifact))
     return Summary(rows=rows)
 
 
@@ -75,18 +76,19 @@ class _Worker:
         self._blob = lru_cache(_KEPT_TEXTS)(blob)
         self._keys_of = keys_of
         self._lines = lru_cache(_KEPT_TEXTS)(self._read)
-        self._measured: dict[tuple[str, bool], Row] = {}
+        self._measured: dict[tuple[str, Syntax], Row] = {}
         self._compared: dict[tuple[str, str], dict[str, int | bool]] = {}
         self._aligned = 0
 
-    def measure(self, digest: str, *, mlir: bool) -> Row:
-        """Return a row without a comparison."""
-        row = self._measured.get((digest, mlir))
+    def measure(self, digest: str, syntax: Syntax) -> Row:
+        """Return a row without a comparison; SASS counts as it is shown, without raw encodings."""
+        row = self._measured.get((digest, syntax))
         if row is None:
             text = self._blob(digest)
-            dialects = count_dialects(text) if mlir else {}
+            text = strip_encodings(text) if syntax == "sass" else text
+            dialects = count_dialects(text) if syntax == "mlir" else {}
             row = Row(lines=count_lines(text), bytes=len(text), dialects=dialects)
-            self._measured[digest, mlir] = row
+            self._measured[digest, syntax] = row
         return row
 
     def compare(self, row: Row, against: str, before: str, after: str) -> Row:

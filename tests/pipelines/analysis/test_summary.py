@@ -91,7 +91,7 @@ def test_rows_say_what_each_pass_did_to_real_texts(trace: Trace) -> None:
     assert rows["llvm-dialect:1"].plus > 200
     assert (rows["llvm-dialect:2"].plus, rows["llvm-dialect:2"].minus) == (0, 57)
     assert not rows["llvm-dialect:3"].changed
-    assert rows["ptx"] == Row(lines=520, bytes=len(trace.blobs[ptx]))
+    assert rows["ptx"] == Row(lines=514, bytes=len(trace.blobs[ptx]))
     assert set(trace.keyed.values()) == {1}
 
 
@@ -120,6 +120,13 @@ def test_a_pass_that_only_moves_locations_changed_nothing(trace: Trace) -> None:
     a, b = trace.put(b"#loc = loc(1)\nx loc(#loc)"), trace.put(b"#loc = loc(2)\n#loc1 = loc(3)\nx loc(#loc1)")
     rows = trace.summarize(trace.manifest((Stage(name="ttir", input=a, passes=(step(1, b),)),))).rows
     assert rows["ttir:1"] == Row(lines=3, bytes=len(trace.blobs[b]), against="ttir:0")
+
+
+def test_sass_is_measured_as_it_is_shown(trace: Trace) -> None:
+    artifacts = (Artifact(name="sass", digest=golden(trace, "scale-sm75.hex.sass")),)
+    plain = (GOLDEN / "scale-sm75.sass").read_bytes().rstrip(b"\n")
+    rows = trace.summarize(trace.manifest((), artifacts)).rows
+    assert rows == {"sass": Row(lines=plain.count(b"\n") + 1, bytes=len(plain))}
 
 
 def test_a_trace_without_texts_has_no_rows(trace: Trace) -> None:
