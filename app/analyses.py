@@ -15,6 +15,7 @@ from app.cache import DiskCache, MemoryCache
 from pipelines.analysis.diff import Diff, Lines, align
 from pipelines.analysis.mask import count_lines, line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
+from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Snapshot, Syntax, artifact_syntax
 from pipelines.tracefile import TraceFile
 
@@ -41,9 +42,7 @@ class Analyses:
         if text is None:
             text = trace.blob(name)
             if strip:
-                from pipelines.dumps.sass import strip_encodings
-
-                text = strip_encodings(text.decode("utf-8", errors="replace")).encode()
+                text = strip_encodings(text)
             self._texts.put(key, text, len(text))
         return text
 

@@ -139,7 +139,7 @@ def download(trace_id: str) -> Response:
         found.blobs.path(trace.content),
         mimetype=MEDIA_TYPE,
         as_attachment=True,
-        download_name=_file_name(trace),
+        download_name=file_name(trace),
         etag=trace.content,
         conditional=True,
     )
@@ -161,6 +161,7 @@ def upload() -> UploadReply:
     return UploadReply(id=trace.id, url=f"/t/{trace.id}", content=trace.content or "")
 
 
-def _file_name(trace: Trace) -> str:
+def file_name(trace: Trace) -> str:
+    """Return the name under which a trace is saved."""
     kernel = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in trace.kernel or "trace")
     return f"{kernel[:80]}-{trace.target}{SUFFIX}"

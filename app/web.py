@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from flask import Flask
-from gunicorn.app.base import BaseApplication
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # gunicorn has no types
 
 from app import create_app
 from app.config import Settings
@@ -22,7 +22,7 @@ THREADS = 64
 GRACE_SECONDS = 5
 
 
-class Web(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+class Web(BaseApplication):  # type: ignore[misc]  # an untyped base
     """Gunicorn configured from our settings instead of its own files and flags."""
 
     def __init__(self, settings: Settings, descriptor: int) -> None:

@@ -1,0 +1,157 @@
+"""``loupe compile``."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.options import home_option, json_option, settings, trust_option
+from app.config import MAX_SOURCE_BYTES, Settings
+
+if TYPE_CHECKING:
+    from app.blobs import BlobStore
+    from app.models import Trace
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,90}\.py")
+
+
+@click.command("compile")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--kernel", help="Kernel to compile; without it, all that the file launches.")
+@click.option("--arg", "args", multiple=True, metavar="NAME=TYPE", help="Type of an argument: x_ptr=*fp16:16, n=i32.")
+@click.option("--const", "constexprs", multiple=True, metavar="NAME=V", help="Value of a constexpr: BLOCK=1024.")
+@click.option("--target", "targets", multiple=True, help="Chip, such as sm_90; several make a group.")
+@click.option("--option", "options", multiple=True, metavar="K=V", help="Compiler option: num_warps=8.")
+@click.option("-o", "output", type=click.Path(), help="Write the trace to a file, or several traces into a folder.")
+@home_option
+@trust_option
+@json_option
+def command(file: str, output: str | None, home: str | None, trust_code: bool, as_json: bool, **flags: Any) -> None:
+    """Compile a kernel and keep the IR after every pass. Needs no server and no GPU.
+
+    Without --arg the file's own launch code is run to find out what it launches.
+    """
+    name = Path(file).name
+    body = {
+        "source": read_source(file),
+        "file": name if FILE_NAME.fullmatch(name) else "kernel.py",
+        "kernel": flags["kernel"],
+        "args": dict(pair(text, "--arg") for text in flags["args"]) or None,
+        "constexprs": {key: value(text) for key, text in (pair(item, "--const") for item in flags["constexprs"])},
+        "options": {key: value(text) for key, text in (pair(item, "--option") for item in flags["options"])},
+        **({"targets": flags["targets"]} if flags["targets"] else {}),
+    }
+    ok = compile_all(settings(home, trust_code=trust_code), body, output, as_json)
+    raise SystemExit(0 if ok else 1)
+
+
+def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_json: bool) -> bool:
+    """Compile and print; return whether every trace is ok."""
+    from pydantic import ValidationError
+
+    from app.errors import ApiError
+    from app.local import local_compiler
+    from app.submissions import CompileRequest
+    from pipelines.sandbox import SandboxUnavailable
+
+    try:
+        request = CompileRequest(**body)
+        with local_compiler(chosen) as compiler:
+            group, traces = compiler.compile(request)
+            blobs = compiler.services.blobs
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        raise click.UsageError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
+    except (ApiError, SandboxUnavailable) as error:
+        raise click.ClickException(str(error)) from None
+    if output:
+        write_files(blobs, traces, Path(output))
+    if as_json:
+        print_json(blobs, group, traces)
+    else:
+        print_text(blobs, group, traces)
+    return all(trace.status == "ok" for trace in traces)
+
+
+def print_json(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
+    """Print the group with its manifests; a trace without one is told by its status and failure."""
+    told = [
+        json.loads(blobs.open(trace.content).manifest.model_dump_json(by_alias=True))
+        if trace.content
+        else {"status": trace.status, "target": {"arch": trace.target}, "failure": trace.failure}
+        for trace in traces
+    ]
+    click.echo(json.dumps({"group": group, "traces": told}))
+    for trace in traces:
+        _explain(blobs, trace)
+
+
+def print_text(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
+    """Print each trace as a table, with its permalink."""
+    from app.cli.text import describe
+
+    for trace in traces:
+        click.echo(f"/t/{trace.id}")
+        if trace.content and trace.status == "ok":
+            click.echo(describe(blobs.open(trace.content)) + "\n")
+        _explain(blobs, trace)
+    if len(traces) > 1:
+        click.echo(f"/g/{group}: {len(traces)} traces")
+
+
+def _explain(blobs: BlobStore, trace: Trace) -> None:
+    """Say on standard error why a trace failed, with the user's own line."""
+    from app.cli.text import failure
+
+    if trace.content:
+        lines = list(failure(blobs.open(trace.content)))
+    else:
+        lines = [f"failed: {trace.failure['message']}"] if trace.failure else []
+    if lines:
+        click.echo("\n".join([f"{trace.kernel or 'kernel'} for {trace.target}:", *lines]), err=True)
+
+
+def write_files(blobs: BlobStore, traces: list[Trace], output: Path) -> None:
+    """Copy trace files out of the store: one to the path itself, several into it as a folder."""
+    from app.traces import file_name
+
+    stored = [trace for trace in traces if trace.content]
+    if len(traces) > 1 or output.is_dir():
+        output.mkdir(parents=True, exist_ok=True)
+    for trace in stored:
+        variant = f"{trace.variant}-" if len({t.variant for t in traces}) > 1 else ""
+        path = output / f"{variant}{file_name(trace)}" if output.is_dir() else output
+        shutil.copyfile(blobs.path(trace.content or ""), path)
+
+
+def read_source(file: str) -> str:
+    """Return the source as text; ``-`` is standard input."""
+    data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1) if file == "-" else Path(file).read_bytes()
+    if len(data) > MAX_SOURCE_BYTES:
+        raise click.ClickException(f"{file} is larger than {MAX_SOURCE_BYTES >> 20} MB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{file} is not UTF-8: byte {error.start}") from None
+
+
+def pair(text: str, flag: str) -> tuple[str, str]:
+    """Split ``name=value``."""
+    name, equals, rest = text.partition("=")
+    if not equals or not name or not rest:
+        raise click.UsageError(f"{flag} takes NAME=VALUE, not {text!r}")
+    return name.strip(), rest.strip()
+
+
+def value(text: str) -> Any:
+    """Read a number, a truth value, a list or a quoted text as JSON writes them, else the text itself."""
+    try:
+        return json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,80 @@
+"""Where a TRACE on the command line comes from: a file, a permalink of this home, or a permalink of a server."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from app.config import MAX_UPLOAD_BYTES, Settings
+from app.ids import PERMALINK
+from pipelines.trace import TraceError
+from pipelines.tracefile import TraceFile
+
+TIMEOUT_SECONDS = 60
+
+
+def open_trace(name: str, settings: Settings) -> TraceFile:
+    """Open a trace by its file, its id or its URL; raise click.ClickException saying why it cannot be."""
+    try:
+        if name.startswith(("http://", "https://")):
+            file = TraceFile(_download(name))
+        elif Path(name).is_file():
+            file = TraceFile.open(Path(name))
+        else:
+            file = _from_home(name.removeprefix("/t/"), settings)
+        file.verify()
+    except TraceError as error:
+        raise click.ClickException(f"{name}: {error}") from None
+    return file
+
+
+def _download(url: str) -> bytes:
+    parts = urlsplit(url)
+    trace = parts.path.rstrip("/").rpartition("/")[2]
+    if not PERMALINK.fullmatch(trace):
+        raise click.ClickException(f"{url} is no permalink; one ends in /t/ and 22 characters")
+    file = f"{parts.scheme}://{parts.netloc}/api/v1/traces/{trace}/file"
+    try:
+        with urllib.request.urlopen(file, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - the scheme is checked
+            data: bytes = response.read(MAX_UPLOAD_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        raise click.ClickException(f"{file} answered {error.code}: {_message(error)}") from None
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be reached: {error}") from None
+    if len(data) > MAX_UPLOAD_BYTES:
+        raise click.ClickException(f"{file} is larger than {MAX_UPLOAD_BYTES >> 20} MB")
+    return data
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    from pydantic import ValidationError
+
+    from app.openapi import ErrorReply
+
+    try:
+        return ErrorReply.model_validate_json(error.read(100_000)).error.message
+    except (ValidationError, OSError):
+        return error.reason
+
+
+def _from_home(trace_id: str, settings: Settings) -> TraceFile:
+    from app.blobs import BlobStore
+    from app.database import Database, migrate
+    from app.models import Trace
+
+    if not PERMALINK.fullmatch(trace_id) or not settings.database.exists():
+        raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
+    migrate(settings.database)
+    database = Database(settings.database)
+    with database.read() as session:
+        trace = session.get(Trace, trace_id)
+    database.close()
+    if trace is None:
+        raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
+    if trace.content is None:
+        raise click.ClickException(f"{trace_id} has no IR: it is {trace.status}")
+    return BlobStore(settings.blobs).open(trace.content)

@@ -1,0 +1,106 @@
+"""Traces as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipelines.analysis.summary import Row, Summary, summarize
+from pipelines.trace import Manifest, Pass, Stage
+from pipelines.tracefile import TraceFile
+
+NAME_WIDTH = 44
+
+
+def summary_of(file: TraceFile) -> Summary:
+    """Compute what every pass of a trace changed."""
+    from pipelines.analysis.mask import line_keys
+
+    return summarize(file.manifest, file.blob, lambda _name, text, syntax: line_keys(text, syntax))
+
+
+def describe(file: TraceFile) -> str:
+    """Return a trace as a table: stages and passes, artifacts, resources, and why it failed."""
+    manifest, rows = file.manifest, summary_of(file).rows
+    lines = [
+        f"{manifest.kernel.name or 'kernel'} for {manifest.target.arch}: {manifest.status}, {manifest.toolchain.name}"
+    ]
+    if manifest.launch and manifest.launch.config:
+        lines.append(f"config {manifest.launch.config}")
+    for stage in manifest.stages:
+        lines += ["", *_stage(stage, rows)]
+    lines += ["", *_artifacts(manifest, rows)]
+    resources = _resources(manifest)
+    if resources:
+        lines += ["", resources]
+    return "\n".join([*lines, *failure(file)])
+
+
+def _stage(stage: Stage, rows: dict[str, Row]) -> Iterator[str]:
+    told = [(item, rows.get(f"{stage.name}:{item.ordinal}")) for item in stage.passes]
+    changed = sum(row is not None and row.changed for _, row in told)
+    yield f"{stage.name}: {len(told)} passes, {changed} changed something"
+    for item, row in told:
+        yield f"  {item.ordinal:>4}  {_name(item):<{NAME_WIDTH}}  {_counts(item, row)}".rstrip()
+
+
+def _name(item: Pass) -> str:
+    name = f"{item.name} / {item.step}" if item.step else item.name
+    name = ("  " if item.parent else "") + name
+    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
+
+
+def _counts(item: Pass, row: Row | None) -> str:
+    if item.failed:
+        return "failed"
+    if row is None:
+        return "left no IR"
+    if not row.changed:
+        return "renamed only" if row.renamed else ""
+    return f"+{row.plus} -{row.minus}  ({row.lines} lines)"
+
+
+def _artifacts(manifest: Manifest, rows: dict[str, Row]) -> Iterator[str]:
+    for artifact in manifest.artifacts:
+        row = rows.get(artifact.name)
+        yield f"{artifact.name:<12}  " + ("binary" if row is None else f"{row.lines} lines")
+
+
+def _resources(manifest: Manifest) -> str:
+    found = manifest.resources
+    if found is None:
+        return ""
+    words = [
+        (found.registers, "registers"),
+        (found.shared, "bytes shared"),
+        (found.stack, "bytes stack"),
+        (found.spill_stores, "bytes spill stores"),
+        (found.spill_loads, "bytes spill loads"),
+        (found.instructions, "instructions"),
+    ]
+    return ", ".join(f"{value} {unit}" for value, unit in words if value is not None)
+
+
+def failure(file: TraceFile) -> Iterator[str]:
+    """Yield why a trace failed: the message, and the user's line that it is about."""
+    manifest = file.manifest
+    if manifest.failure is None:
+        return
+    where = manifest.failure.address or manifest.failure.stage
+    yield f"failed{f' in {where}' if where else ''}: {manifest.failure.message}"
+    source = file.text(manifest.kernel.source).split("\n")
+    for item in manifest.diagnostics:
+        if item.severity == "error" and item.file == manifest.kernel.file and item.line:
+            yield from excerpt(source, item.file, item.line, item.column, item.message)
+    if manifest.failure.hint:
+        yield manifest.failure.hint
+
+
+def excerpt(source: Sequence[str], file: str, line: int, column: int | None, message: str) -> Iterator[str]:
+    """Yield a line of the source with a mark below it; line and column count from 1."""
+    if not 1 <= line <= len(source):
+        return
+    first = message.split("\n", 1)[0]
+    yield f"{file}:{line}{f':{column}' if column else ''}: {first}"
+    yield f"  {line:>5} | {source[line - 1]}"
+    if column and column <= len(source[line - 1]) + 1:
+        yield f"        | {' ' * (column - 1)}^"
