@@ -34,7 +34,7 @@ class AboutReply(Output):
     message: str | None
     toolchain: Toolchain | None
     confinement: dict[str, Any] | None
-    limits: dict[str, float]
+    limits: dict[str, int | float]
 
 
 def load() -> AboutReply:

@@ -99,6 +99,12 @@ async function openAddress() {
   return open({ source: readDraft() ?? editor.source });
 }
 
+/** @param {string} source */
+async function reopen(source) {
+  await open({ source });
+  markExample(new URLSearchParams(location.search).get("example"));
+}
+
 /** @returns {import("./state.js").CompileRequest} */
 function request() {
   const kernel = kernels.kernel?.name;
@@ -129,11 +135,13 @@ document.addEventListener("click", (event) => {
   const card = event.target instanceof Element ? event.target.closest("[data-example]") : null;
   if (!(card instanceof HTMLAnchorElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
+  // Coming back finds what was there, edits included.
+  history.replaceState({ source: editor.source }, "");
   history.pushState(null, "", card.href);
   scrollTo({ top: 0 });
   void openExample(card.dataset.example ?? "");
 });
-addEventListener("popstate", () => void openAddress());
+addEventListener("popstate", ({ state }) => void (typeof state?.source === "string" ? reopen(state.source) : openAddress()));
 // A page that comes back from the browser's cache may be sent again.
 addEventListener("pageshow", () => {
   button.disabled = false;
