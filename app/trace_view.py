@@ -11,8 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.replies import TraceReply
 from app.services import Services
+from pipelines.lexers import highlight_html
 from pipelines.trace import Manifest, Snapshot, TraceError, previous
 from pipelines.tracefile import TraceFile
+
+SCRIPTED = "scripted"
 
 WINDOW = 2000
 CONTEXT = 3
@@ -33,9 +36,8 @@ class PageQuery(BaseModel):
     view: Literal["diff", "unified", "before", "after", "text"] | None = None
     tab: Literal["passes", "diagnostics", "resources", "about"] = "passes"
     from_: Annotated[int, Field(alias="from", ge=1, le=1 << 40)] = 1
-    plain: bool = False
 
-    @field_validator("view", "tab", "from_", "plain", mode="wrap")
+    @field_validator("view", "tab", "from_", mode="wrap")
     @classmethod
     def _forgive(cls, value: Any, check: Callable[[Any], Any], info: Any) -> Any:
         try:
@@ -59,16 +61,15 @@ class View:
     """A page's view, for ``templates/traces/show.html``.
 
     ``address`` and ``against`` are None while there is nothing to show or to compare with. ``mode`` is "diff" and
-    "unified" only with a counterpart. ``plain`` says that the page is asked for without JavaScript (``?plain=1``): only
-    then are ``lines`` filled, since highlighting takes 0.4 s for a window; ``first`` to ``last`` of ``total`` count the
-    window's rows from 1. ``error`` has a message where the address names nothing.
+    "unified" only with a counterpart. ``lines`` are for browsers without JavaScript: rows ``first`` to ``last`` of
+    ``total``, counted from 1. They are left out for a browser that said with the cookie ``SCRIPTED=1`` that it fetches
+    the text itself. ``error`` has a message where the address names nothing.
     """
 
     address: str | None
     against: str | None
     mode: Mode
     tab: str
-    plain: bool
     lines: tuple[Line, ...] = ()
     first: int = 0
     last: int = 0
@@ -76,21 +77,23 @@ class View:
     error: dict[str, str] | None = None
 
 
-def make_view(services: Services, reply: TraceReply, query: PageQuery) -> View:
-    """Resolve a page's address against its trace."""
+def make_view(services: Services, reply: TraceReply, query: PageQuery, *, scripted: bool) -> View:
+    """Resolve a page's address against its trace; ``scripted`` leaves out the lines."""
     manifest = reply.manifest
     if manifest is None or reply.content is None:
-        return View(query.pass_, None, "text", query.tab, query.plain)
+        return View(query.pass_, None, "text", query.tab)
     try:
         address = query.pass_ or default_address(reply, manifest)
         shown = manifest.resolve(address)
         against = query.against or previous(manifest, address)
         other = manifest.resolve(against) if against else None
     except TraceError as error:
-        return View(None, None, "text", query.tab, query.plain, error={"code": "not_found", "message": str(error)})
+        return View(None, None, "text", query.tab, error={"code": "not_found", "message": str(error)})
     mode = _mode(query.view, other)
-    view = View(address, against, mode, query.tab, query.plain)
-    return _fill(services, services.blobs.open(reply.content), view, shown, other, query.from_) if query.plain else view
+    view = View(address, against, mode, query.tab)
+    if scripted:
+        return view
+    return _fill(services, services.blobs.open(reply.content), view, shown, other, query.from_)
 
 
 def default_address(reply: TraceReply, manifest: Manifest) -> str:
@@ -123,7 +126,6 @@ def _fill(services: Services, file: TraceFile, view: View, shown: Snapshot, othe
         view.against,
         view.mode,
         view.tab,
-        view.plain,
         lines=_highlight(window, shown),
         first=start + 1,
         last=start + len(window),
@@ -176,8 +178,6 @@ def _fold(rows: list[Row], *, at_start: bool, at_end: bool) -> list[Row]:
 
 
 def _highlight(rows: Sequence[Row], shown: Snapshot) -> tuple[Line, ...]:
-    from pipelines.lexers import highlight_html
-
     html = highlight_html([row.text for row in rows], shown.syntax)
     return tuple(
         Line(row.number, row.old, row.kind, Markup.escape(row.text) if row.kind == "fold" else Markup(line))  # noqa: S704 - Pygments escapes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, render_template, send_file
+from flask import Blueprint, Response, render_template, request, send_file
 
 from app import replies, wire
 from app.api import Endpoint, Output, endpoint, parse_query
@@ -12,7 +12,7 @@ from app.models import FINAL, Trace
 from app.replies import TraceReply
 from app.services import Services, services
 from app.texts import open_trace
-from app.trace_view import PageQuery, make_view
+from app.trace_view import SCRIPTED, PageQuery, make_view
 from app.uploads import receive
 from app.wire import Packed
 from pipelines.analysis.mask import count_lines
@@ -57,7 +57,7 @@ def show(trace_id: str) -> Response:
     found = services()
     with found.database.read() as session:
         reply = replies.whole(found, session, replies.get_trace(session, trace_id))
-    view = make_view(found, reply, query)
+    view = make_view(found, reply, query, scripted=request.cookies.get(SCRIPTED) == "1")
     response = Response(render_template("traces/show.html", trace=reply, view=view), mimetype="text/html")
     response.headers["Cache-Control"] = wire.REVALIDATE
     if view.error:

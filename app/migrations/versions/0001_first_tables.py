@@ -36,14 +36,14 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(32), primary_key=True),
         sa.Column("revision", sa.Integer(), primary_key=True),
         sa.Column("data", sa.JSON(), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
     )
     op.create_table(
         "captures",
         sa.Column("team", sa.String(64), primary_key=True),
         sa.Column("key", sa.String(64), primary_key=True),
         sa.Column("launches", sa.JSON(), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
     )
     op.create_table(
         "workers",
@@ -51,8 +51,8 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("host", sa.String(), nullable=False),
         sa.Column("pid", sa.Integer(), nullable=False),
-        sa.Column("started", sa.Float(), nullable=False),
-        sa.Column("heartbeat", sa.Float(), nullable=False),
+        sa.Column("started", sa.Double(), nullable=False),
+        sa.Column("heartbeat", sa.Double(), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("message", sa.String(), nullable=True),
         sa.Column("facts", sa.JSON(), nullable=True),
@@ -72,7 +72,7 @@ def _groups_and_traces() -> None:
         "groups",
         sa.Column("id", sa.String(22), primary_key=True),
         *_ownership(),
-        sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
         sa.Column("request", sa.JSON(), nullable=False),
     )
     op.create_table(
@@ -80,7 +80,7 @@ def _groups_and_traces() -> None:
         sa.Column("id", sa.String(22), primary_key=True),
         sa.Column("group_id", sa.String(22), sa.ForeignKey("groups.id"), nullable=True),
         *_ownership(),
-        sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
         sa.Column("status", sa.String(16), nullable=False),
         sa.Column("kernel", sa.String(), nullable=True),
         sa.Column("target", sa.String(32), nullable=False),
@@ -93,11 +93,11 @@ def _groups_and_traces() -> None:
         sa.Column("cached", sa.Boolean(), nullable=False),
         sa.Column("failure", sa.JSON(), nullable=True),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("queued_at", sa.Float(), nullable=False),
+        sa.Column("queued_at", sa.Double(), nullable=False),
         sa.Column("worker", sa.String(22), nullable=True),
         sa.Column("claim", sa.String(22), nullable=True),
-        sa.Column("claimed_at", sa.Float(), nullable=True),
-        sa.Column("finished", sa.Float(), nullable=True),
+        sa.Column("claimed_at", sa.Double(), nullable=True),
+        sa.Column("finished", sa.Double(), nullable=True),
         sa.UniqueConstraint("group_id", "target", "variant"),
     )
     op.create_index("ix_traces_key", "traces", ["team", "compile_key", "status"])

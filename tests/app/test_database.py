@@ -1,0 +1,85 @@
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from app.config import Settings
+from app.database import HEAD, MIGRATIONS, Database, migrate
+from app.models import Base, Group, Trace
+from app.services import Services
+
+
+def test_migrated_schema_is_that_of_the_models(services: Services) -> None:
+    with services.database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_head_is_the_newest_revision() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_processes_that_migrate_at_once_agree(tmp_path: Path) -> None:
+    path = tmp_path / "loupe.db"
+    code = f"from pathlib import Path; from app.database import migrate; migrate(Path({str(path)!r}))"
+    root = Path(__file__).resolve().parents[2]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    started = [subprocess.Popen([sys.executable, "-c", code], env=env) for _ in range(3)]
+    assert [process.wait(60) for process in started] == [0, 0, 0]
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
+    connection.close()
+
+
+def test_database_of_a_newer_version_is_refused(settings: Settings) -> None:
+    settings.prepare()
+    migrate(settings.database)
+    connection = sqlite3.connect(settings.database)
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(RuntimeError, match="cannot be opened by this version of Loupe"):
+        migrate(settings.database)
+
+
+def test_connections_wait_for_locks_and_keep_foreign_keys(services: Services) -> None:
+    with services.database.read() as session:
+        found = [
+            session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "foreign_keys")
+        ]
+    assert found == ["wal", 1, 1]
+
+
+def test_two_writers_take_turns(services: Services) -> None:
+    first = services.database.write()
+    second = Database(services.settings.database)
+    with first as session:
+        session.add(Group(request={"source": ""}))
+        session.flush()
+        with second.read() as reader:
+            assert reader.execute(select(Group)).all() == []
+    with second.write() as writer:
+        assert len(writer.execute(select(Group)).all()) == 1
+    second.close()
+
+
+@pytest.mark.parametrize("status", ["ok", "failed"])
+@pytest.mark.parametrize(
+    "change", [{"content": "b" * 64}, {"status": "running"}, {"compile_key": "c"}, {"failure": {}}]
+)
+def test_finished_trace_never_changes(services: Services, status: str, change: dict[str, object]) -> None:
+    with services.database.write() as session:
+        session.add(Trace(id="t" * 22, status=status, target="sm_80", content="a" * 64))
+    with pytest.raises(IntegrityError, match="a finished trace never changes"), services.database.write() as session:
+        session.execute(update(Trace).values(**change))

@@ -1,0 +1,94 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from app.blobs import BlobStore
+from app.cache import DiskCache, MemoryCache
+from pipelines.trace import TraceError
+from tests.app.helpers import Built
+
+
+def put(store: BlobStore, trace: Built) -> str:
+    store.put(trace.manifest.content, trace.data)
+    return trace.manifest.content
+
+
+def test_stored_trace_opens_and_stays_open(tmp_path: Path, built: Built) -> None:
+    store = BlobStore(tmp_path)
+    content = put(store, built)
+    assert store.path(content) == tmp_path / content[:2] / f"{content}.loupe"
+    opened = store.open(content)
+    assert opened.manifest == built.manifest
+    assert store.open(content) is opened
+
+
+def test_putting_again_changes_nothing(tmp_path: Path, built: Built) -> None:
+    store = BlobStore(tmp_path)
+    content = put(store, built)
+    before = store.path(content).stat()
+    put(store, built)
+    assert store.path(content).stat().st_ino == before.st_ino
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [f"{content}.loupe"]
+
+
+def test_open_files_are_bounded(tmp_path: Path, built: Built, failed: Built) -> None:
+    store = BlobStore(tmp_path, open_bytes=len(built.data) + 10)
+    first, second = put(store, built), put(store, failed)
+    opened = store.open(first)
+    store.open(second)
+    assert store.open(first) is not opened
+
+
+def test_missing_trace_is_said_to_be_missing(tmp_path: Path, built: Built) -> None:
+    store = BlobStore(tmp_path)
+    with pytest.raises(TraceError, match="is missing from"):
+        store.open(built.manifest.content)
+    store.remove(built.manifest.content)
+
+
+@pytest.mark.parametrize("content", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
+def test_only_hashes_name_files(tmp_path: Path, content: str) -> None:
+    with pytest.raises(ValueError, match="is not a content hash"):
+        BlobStore(tmp_path).path(content)
+
+
+def test_disk_cache_drops_what_was_read_least_recently(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, limit=1000)
+    for number in range(9):
+        cache.put("wire", f"{number}", bytes(100))
+        path = next(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_mtime > 1e9)
+        os.utime(path, (number, number))
+    assert cache.get("wire", "0") == bytes(100)
+    cache.put("wire", "more", bytes(300))
+    kept = [number for number in range(9) if cache.get("wire", f"{number}") is not None]
+    assert 0 in kept
+    assert len(kept) < 9
+    assert cache.get("wire", "more") is not None
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()) <= 1000
+
+
+def test_disk_cache_counts_what_was_there_before(tmp_path: Path) -> None:
+    DiskCache(tmp_path, limit=10_000).put("keys", "old", bytes(900))
+    DiskCache(tmp_path, limit=1000).put("keys", "new", bytes(200))
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()) <= 1000
+
+
+def test_disk_cache_key_never_leaves_the_folder(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "cache", limit=1000)
+    cache.put("wire", "../../outside", b"x")
+    assert cache.get("wire", "../../outside") == b"x"
+    assert [p.name for p in tmp_path.iterdir()] == ["cache"]
+
+
+def test_memory_cache_is_bounded() -> None:
+    cache: MemoryCache[str] = MemoryCache(10)
+    cache.put("a", "A", 4)
+    cache.put("b", "B", 4)
+    assert cache.get("a") == "A"
+    cache.put("c", "C", 4)
+    assert [cache.get(key) for key in "abc"] == ["A", None, "C"]
+    cache.put("huge", "H", 11)
+    assert cache.get("huge") is None
+    cache.put("a", "A2", 10)
+    assert [cache.get(key) for key in "ac"] == ["A2", None]
