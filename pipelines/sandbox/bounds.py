@@ -8,7 +8,6 @@ import pwd
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from pipelines.sandbox import procfs
@@ -93,9 +92,8 @@ class ByUid:
         with self._lock:
             uid = self._free.pop()
         try:
-            for directory, _, files in os.walk(slot.path):
-                for path in (directory, *(os.path.join(directory, name) for name in files)):
-                    os.chown(path, uid, uid, follow_symlinks=False)
+            for path in (slot.path, *slot.path.rglob("*")):
+                os.chown(path, uid, uid, follow_symlinks=False)
             slot.path.parent.chmod(0o711)
             yield Grant(uid=uid, processes=limits.processes)
         finally:

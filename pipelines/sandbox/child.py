@@ -38,7 +38,7 @@ def main(connection: int, request: int, setup: wire.Message, preload: ModuleType
         _prepare(order)
         _confine(setup, order)
         os.close(connection)
-    except BaseException as error:  # noqa: BLE001 - the sandbox must hear of whatever it is
+    except BaseException as error:
         _refuse(connection, error)
     _call(function, order["request"])
 
@@ -73,7 +73,7 @@ def _prepare(order: wire.Message) -> None:
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115 - descriptors, open until the end
+        open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - descriptors, open until the end
         for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     _set_environment({"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": slot, "TMPDIR": slot, **order["env"]})
@@ -127,7 +127,7 @@ def _call(function: Callable[[Any], None], request: object) -> NoReturn:
         function(request)
     except SystemExit as error:
         code = _exit_code(error)
-    except BaseException as error:  # noqa: BLE001 - an uncaught exception is a result
+    except BaseException as error:
         code = EXIT_MEMORY if isinstance(error, MemoryError) else 1
         traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from pipelines.sandbox import landlock, probe, procfs, seccomp
 from pipelines.sandbox.bounds import MECHANISMS, Bound, ByOrdinaryUser, Unbounded
@@ -80,29 +79,30 @@ def choose_bound(zygote: ZygoteProcess, home: Home, *, trust_code: bool) -> Boun
 
 def _try(zygote: ZygoteProcess, home: Home, bound: Bound) -> list[str]:
     """Run the probe; what does not hold."""
-    ordinary = isinstance(bound, ByOrdinaryUser)
     with home.slot() as slot:
         request = {
             "outside": str(home.path),
             "readable": [*zygote.readable, *map(str, zygote.spec.executables)],
             "forks": 2 * _FORKS,
-            "count": ordinary,
+            "count": isinstance(bound, ByOrdinaryUser),
         }
         call = {"function": probe.FUNCTION, "request": request, "env": {}}
         try:
             outcome = execute(zygote, bound, slot, call, Limits(processes=_FORKS, wall_s=20), None)
         except (SandboxUnavailable, OSError) as error:
-            return [str(error)]
-        report: dict[str, Any] | None = json.loads(slot.read(probe.REPORT, _REPORT_LIMIT) or b"null")
+            return str(error).splitlines()[:1]
+        report = slot.read(probe.REPORT, _REPORT_LIMIT)
+        counted = json.loads(slot.read(probe.FORKS, _REPORT_LIMIT) or b"null")
         if report is None:
             error_text = (slot.read("stderr", 2000, cut=True) or b"").decode(errors="replace")
             return [f"the trial ended as {outcome.kind}: {error_text}"]
-    failures: list[str] = report["failures"]
-    if isinstance(bound, ByOrdinaryUser) and report["tasks"] is not None:
-        bound.hidden = max(0, report["tasks"] - procfs.tasks_of_user(os.geteuid()))
-    elif ordinary or report["forks"] >= _FORKS:
-        failures.append("it does not bound processes")
-    return failures
+    failures: list[str] = json.loads(report)
+    if isinstance(bound, ByOrdinaryUser):
+        bounded = counted is not None
+        bound.hidden = max(0, (counted or 0) - procfs.tasks_of_user(os.geteuid()))
+    else:
+        bounded = outcome.kind == "processes" if counted is None else counted < _FORKS
+    return failures if bounded else [*failures, "it does not bound processes"]
 
 
 def describe(abi: int, program: bytes | None, bound: Bound) -> Confinement:

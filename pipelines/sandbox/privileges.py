@@ -25,7 +25,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 
 def prctl(option: int, value: int = 0, third: Any = 0) -> None:
-    """Call prctl(2).
+    """Set or ask for a property of this process by ``prctl``.
 
     Raises:
         OSError: the kernel refused.

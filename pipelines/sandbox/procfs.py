@@ -91,8 +91,7 @@ def _all_pids() -> Iterator[int]:
 
 def _links(directory: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            yield directory / name
+        yield from directory.iterdir()
 
 
 def _tasks(pid: int) -> list[Path]:

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pipelines.sandbox import plan
 from pipelines.sandbox.bounds import Bound
@@ -17,6 +16,9 @@ from pipelines.sandbox.home import Home
 from pipelines.sandbox.model import Confinement, Limits, Outcome, SandboxUnavailable, ZygoteSpec
 from pipelines.sandbox.slot import Slot
 from pipelines.sandbox.spawn import ZygoteProcess
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # a zygote's Python may lack it, and imports this package
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,23 @@ class Sandbox:
         if self._confinement is None:
             raise SandboxUnavailable("the sandbox is closed")
         return self._confinement
+
+    @property
+    def home(self) -> Path:
+        """The directory that holds the slots.
+
+        Raises:
+            SandboxUnavailable: the sandbox has not started.
+        """
+        if self._home is None:
+            raise SandboxUnavailable("the sandbox has not started")
+        return self._home.path
+
+    @property
+    def zygote_pid(self) -> int | None:
+        """The process id of the zygote, while one runs."""
+        zygote = self._zygote
+        return zygote.pid if zygote is not None and zygote.alive else None
 
     def start(self) -> None:
         """Start the zygote and wait until it is warm; does nothing when it is running.

@@ -24,7 +24,7 @@ _INSTRUCTION = struct.Struct("<HBBI")
 
 
 def build(*, scopes: bool) -> bytes:
-    """Compile the filter; without Landlock ``scopes`` it also keeps signals to the child itself and its group.
+    """Compile the filter; without Landlock ``scopes`` a process may signal none but the child itself.
 
     Raises:
         SandboxUnavailable: libseccomp is missing.
@@ -42,12 +42,12 @@ def build(*, scopes: bool) -> bytes:
         for test in tests:
             _add(pyseccomp, rules, pyseccomp.ALLOW, name, test)
     _add(pyseccomp, rules, pyseccomp.ERRNO(errno.EOPNOTSUPP), "fallocate")  # libc then writes, which is counted
-    if scopes:
-        for name in ("kill", "tgkill"):
+    for name in ("kill", "tgkill"):
+        if scopes:
             _add(pyseccomp, rules, pyseccomp.ALLOW, name)
-    else:
-        for name, target in (("kill", 0), ("kill", _OWN_PID), ("tgkill", _OWN_PID)):
-            _add(pyseccomp, rules, pyseccomp.ALLOW, name, Test(0, 0xFFFFFFFF, target))
+        else:
+            _add(pyseccomp, rules, pyseccomp.ALLOW, name, Test(0, 0xFFFFFFFF, _OWN_PID))
+            rules.add_rule(pyseccomp.ERRNO(errno.EPERM), name, pyseccomp.Arg(0, pyseccomp.NE, _OWN_PID))
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

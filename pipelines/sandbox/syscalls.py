@@ -42,7 +42,12 @@ _WAITING = """
     eventfd eventfd2
 """
 
-ALLOWED: Final = tuple(" ".join((_FILES, _MEMORY, _PROCESS, _TIME, _SIGNALS, _WAITING)).split())
+
+def _names(*groups: str) -> tuple[str, ...]:
+    return tuple(name for group in groups for name in group.split())
+
+
+ALLOWED: Final = _names(_FILES, _MEMORY, _PROCESS, _TIME, _SIGNALS, _WAITING)
 
 _INT = 0xFFFFFFFF
 _CLOSE_RANGE_UNSHARE = 2
@@ -96,7 +101,7 @@ ALLOWED_VALUES: Final[dict[str, tuple[Test, ...]]] = {
     "prlimit64": (Test(0, _INT, 0),),  # a process of the same uid could otherwise be limited to death
 }
 
-REFUSED: Final = tuple(
+REFUSED: Final = _names(
     """
     socket socketpair connect bind listen accept accept4 sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg
     shutdown setsockopt getsockopt getsockname getpeername
@@ -118,5 +123,5 @@ REFUSED: Final = tuple(
     add_key request_key keyctl splice tee vmsplice
     init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl
     syslog settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname vhangup
-    """.split()
+    """
 )

@@ -164,7 +164,7 @@ def _warm(setup: wire.Message) -> ModuleType:
     warm = getattr(preload, "warm", None)
     if warm is not None:
         warm(Path(setup["home"], "warm"))
-    threads = len(os.listdir("/proc/self/task"))
+    threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"{setup['preload']} left {threads} threads running; forking would be unsafe")
     return preload
@@ -186,7 +186,7 @@ def main() -> None:
     become_subreaper()
     try:
         preload = _warm(setup)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the sandbox must hear of it
+    except BaseException as error:
         wire.send(control, {"error": "".join(traceback.format_exception(error))[-8000:]})
         return
     setup["readable"] += _readable(preload)

@@ -1,0 +1,8 @@
+"""A preload module that breaks the rule: it leaves a thread running."""
+
+import threading
+from pathlib import Path
+
+
+def warm(directory: Path) -> None:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
