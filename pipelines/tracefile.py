@@ -26,7 +26,7 @@ from pipelines.trace import Manifest, TraceError, digest
 
 MAGIC = b"LOUPE\x01\r\n"
 SUFFIX = ".loupe"
-KEY_INTERVAL = 8
+KEY_INTERVAL = 16
 KEY_BYTES = 16 << 20
 LEVEL = 9
 

@@ -76,7 +76,8 @@ def place(headers: Sequence[Header], runs: Sequence[Sequence[Planned]]) -> list[
     by a failure is matched as far as it came.
     """
     plan = [(run, item) for run, items in enumerate(runs) for item in items]
-    root = next((header.anchor for header in headers), "")
+    nested = {item.anchor for _, item in plan}
+    root = next((header.anchor for header in headers if header.anchor not in nested), "")
     reached = _reached(headers, plan, root)
     own: dict[int, int] = {}
     at = len(headers) - 1
@@ -115,4 +116,4 @@ def _reached(headers: Sequence[Header], plan: Sequence[tuple[int, Planned]], roo
 
 
 def _is(header: Header, item: Planned, root: str) -> bool:
-    return header.name in item.names and header.anchor == (item.anchor or root)
+    return header.name in item.names and header.anchor in ("", item.anchor or root)

@@ -83,6 +83,7 @@ def disassemble(request: Request) -> None:
 
 def compile_kernel(request: Request) -> None:
     """Compile what the request asks for; errors of the user's source are a result, written to ``error.json``."""
+    os.environ["TRITON_CACHE_DIR"] = str(Path("cache").absolute())
     instrument = Instrument(EventLog())
     try:
         launch = _find_launch(request)

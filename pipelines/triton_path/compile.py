@@ -32,6 +32,7 @@ _ENVIRONMENT = {
     "MLIR_ENABLE_DIAGNOSTICS": "remarks",
     "MLIR_ENABLE_DUMP": "1",
 }
+_BLOCK = 4096
 _UNREPEATABLE = ("timeout", "memory", "disk", "processes")
 
 
@@ -109,11 +110,7 @@ class Compiler:
         with self._child(spec, {"MLIR_DUMP_PATH": DUMP}, follower.poll) as finished:
             follower.poll(finished.slot)
             run = self._read(finished)
-        if run.outcome.kind in ("signal", *_UNREPEATABLE) and run.output.begun in (
-            "ttir",
-            "ttgir",
-            "llvm-dialect",
-        ):
+        if _was_cut(run):
             run = self._recover(spec, run)
         blobs = Blobs()
         manifest = build_manifest(spec, self.toolchain, run, blobs)
@@ -186,6 +183,13 @@ class Compiler:
                 "toolchain": manifest.toolchain.model_copy(update={"commands": commands}),
             }
         )
+
+
+def _was_cut(run: Run) -> bool:
+    """Say whether the process died with dumps in its buffer: then only whole blocks of the file were written."""
+    output = run.output
+    ended = output.error is not None or "cubin" in output.artifacts
+    return not ended and output.begun is not None and len(output.dump) % _BLOCK == 0
 
 
 def _module_only(text: bytes) -> bytes:

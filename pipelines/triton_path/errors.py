@@ -25,13 +25,14 @@ def describe(error: BaseException, file: str) -> dict[str, Any]:
     ``places`` run from the kernel to the innermost call, each with file, line (from 1), column (from 0) and message.
     """
     places: list[dict[str, Any]] = []
-    at: BaseException | None = error
+    root = error
     for _ in range(MAX_CAUSES):
-        if not isinstance(at, CompilationError):
+        if not isinstance(root, CompilationError):
             break
-        places.append(_place(at))
-        at = at.__cause__
-    root = at if at is not None else error
+        places.append(_place(root))
+        if root.__cause__ is None:
+            break
+        root = root.__cause__
     if not isinstance(root, CompilationError):
         places += _frames(root, file)
     if isinstance(root, SyntaxError) and root.filename == file:

@@ -21,7 +21,7 @@ import triton
 from triton import knobs
 from triton._C.libtriton import ir, llvm
 from triton.runtime.errors import PTXASError
-from triton.runtime.jit import JITCallable, _triton_jit_function_registry
+from triton.runtime.jit import JITCallable, _triton_jit_function_registry, get_full_name
 
 EVENTS = "events.jsonl"
 OUTPUTS = {
@@ -55,7 +55,7 @@ def virtual_path(name: str) -> str:
 
 
 def virtualize_locations() -> None:
-    """Make locations in IR independent of where Triton is installed, for functions made now and later."""
+    """Make locations and names in IR independent of where Triton is and of how the source is run."""
     for function in _triton_jit_function_registry.values():
         function.file_name = virtual_path(function.file_name)
     original = JITCallable.__init__
@@ -63,6 +63,9 @@ def virtualize_locations() -> None:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         self.file_name = virtual_path(self.file_name)
+        if self.__module__ == "__main__":
+            self.__module__ = Path(self.file_name).stem
+            self._fn_name = get_full_name(self)
 
     JITCallable.__init__ = init
 

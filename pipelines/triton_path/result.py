@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pipelines.dumps import ptx
 from pipelines.dumps.diagnostics import last_words, parse_diagnostics
 from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.ptxas import normalize_log, parse_errors, parse_resources
@@ -121,10 +122,25 @@ def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic
                 line=place.line,
                 column=place.column + 1 if place.column is not None else None,
             )
-        yield from parse_errors(normalize_log(output.artifacts.get("ptxas-log", b"").decode(errors="replace")))
+        yield from _ptxas_errors(output)
     for item in parse_diagnostics(output.stderr):
         at = failure.address if failure and item.severity == "error" else None
         yield item.model_copy(update={"address": at}) if at else item
+
+
+def _ptxas_errors(output: Output) -> Iterable[Diagnostic]:
+    """Yield ptxas's errors at the kernel's lines that the PTX names, then all of them at their lines of the PTX."""
+    errors = parse_errors(normalize_log(output.artifacts.get("ptxas-log", b"").decode(errors="replace")))
+    if not errors:
+        return
+    places = {i.row: i.stack[0] for i in ptx.parse(output.artifacts["ptx"].decode(errors="replace")) if i.stack}
+    told: set[tuple[str, int, str]] = set()
+    for error in errors:
+        place = places.get(error.line or 0)
+        if place and (place.file, place.line, error.message) not in told:
+            told.add((place.file, place.line, error.message))
+            yield error.model_copy(update={"file": place.file, "line": place.line, "address": None})
+    yield from errors
 
 
 def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:

@@ -1,7 +1,8 @@
 """From a dump, pass managers' pipelines and stage outputs to the stages of a trace.
 
 Triton prints the IR before each pass only, so what a pass left is what the next pass outside it received, and what
-the last pass of a stage left is the stage's output.
+the last pass of a stage left is the stage's output. What a pass did before it ran another inside itself is kept as a
+step of its own, ``before <inner pass>``.
 """
 
 from __future__ import annotations
@@ -133,6 +134,9 @@ def _stage(
         return stored[key]
 
     for index, item in members:
+        owner = began[item.parent] if item.parent == index - 1 else None
+        if owner and owner.before != item.before:
+            passes.append(_step(len(passes) + 1, owner, f"before {item.header.name}", digest(item.before)))
         item.ordinal = len(passes) + 1
         parent = began[item.parent].ordinal if item.parent is not None else None
         header = item.header
@@ -149,17 +153,17 @@ def _stage(
             )
         )
         for record in steps.get(index, []):
-            passes.append(_step(len(passes) + 1, item, record, digest(record.text)))
+            passes.append(_step(len(passes) + 1, item, record.header.name, digest(record.text)))
     return Stage(name=name, input=digest(members[0][1].before), passes=tuple(passes))
 
 
-def _step(ordinal: int, owner: _Began, record: Record, text: str | None) -> Pass:
+def _step(ordinal: int, owner: _Began, step: str, text: str | None) -> Pass:
     return Pass(
         ordinal=ordinal,
         parent=owner.ordinal,
         name=owner.header.name,
-        argument=record.header.argument,
+        argument=owner.header.argument,
         anchor=owner.header.anchor,
-        step=record.header.name,
+        step=step,
         text=text,
     )

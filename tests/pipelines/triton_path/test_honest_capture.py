@@ -1,0 +1,112 @@
+"""Each trace against an independent raw dump: no pass lost, no text altered, stages ending in Triton's output."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pipelines.trace import Manifest, previous
+from pipelines.triton_path.compile import Compiler
+from pipelines.triton_path.spec import Compiled, CompileSpec
+from pipelines.triton_path.targets import CHIPS
+from tests.conftest import EXAMPLES
+
+INDEPENDENT = Path(__file__).with_name("independent.py")
+TRITON = str(Path(find_spec("triton").origin).parent)
+
+# Of the gallery, one kernel never gives an output to compare: it fails in a pass.
+KERNELS = sorted(p.stem for p in EXAMPLES.glob("*.py"))
+FAILING = {"fails_in_pass", "fails_in_ptxas"}
+
+
+@pytest.fixture(scope="module")
+def independent() -> Iterator[subprocess.Popen[str]]:
+    """The other process, warm."""
+    process = subprocess.Popen(
+        [sys.executable, str(INDEPENDENT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert process.stdin
+    assert process.stdout
+    yield process
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(timeout=30)
+
+
+def raw_dump(process: subprocess.Popen[str], example: str, manifest: Manifest, out: Path) -> dict[str, str]:
+    job = {
+        "file": str(EXAMPLES / f"{example}.py"),
+        "kernel": manifest.kernel.name,
+        "arguments": [a.model_dump(mode="json") for a in manifest.kernel.arguments],
+        "options": manifest.options,
+        "target": manifest.target.arch,
+        "out": str(out),
+    }
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n"
+    return {
+        path.name: path.read_text().replace(TRITON, "<triton>")
+        for path in out.iterdir()
+        if path.is_file() and path.name != "kernel.py"
+    }
+
+
+def stored_dump(compiled: Compiled) -> list[tuple[str, str]]:
+    """The trace told as a dump: each pass's exact argument with the text it received, inner steps with their own."""
+    found = []
+    for stage in compiled.manifest.stages:
+        for item in stage.passes:
+            if item.step and item.step.startswith("before "):
+                continue
+            address = f"{stage.name}:{item.ordinal}"
+            text = item.text if item.step else compiled.manifest.resolve(previous(compiled.manifest, address)).text
+            found.append((f"step {item.step}" if item.step else item.argument, compiled.blobs[text].decode()))
+    return found
+
+
+def headers_and_texts(dump: str) -> list[tuple[str, str]]:
+    parts = re.split(
+        r"(?m)^// -----// (?:IR Dump Before \S+: (.*) \('.*//----- //|.* internal IR Dump After: (.*))$", dump
+    )
+    return [
+        (parts[i] if parts[i] is not None else f"step {parts[i + 1]}", parts[i + 2].strip("\n"))
+        for i in range(1, len(parts), 3)
+    ]
+
+
+@pytest.mark.parametrize("target", list(CHIPS))
+@pytest.mark.parametrize("example", [k for k in KERNELS if k not in FAILING])
+def test_no_pass_is_lost_and_no_text_altered(
+    compiler: Compiler, independent: subprocess.Popen[str], example: str, target: str, tmp_path: Path
+):
+    source = (EXAMPLES / f"{example}.py").read_text()
+    compiled = compiler.compile(CompileSpec(source=source, target=target), lambda _: None)
+    manifest = compiled.manifest
+    raw = raw_dump(independent, example, manifest, tmp_path)
+    if manifest.status == "failed":
+        assert "error" in raw, f"only here: {manifest.failure}"
+        return
+    assert "error" not in raw, raw.get("error")
+
+    dumped, stored = headers_and_texts(raw["dump.mlir"]), stored_dump(compiled)
+    assert [name for name, _ in stored] == [name for name, _ in dumped]
+    for (name, ours), (_, theirs) in zip(stored, dumped, strict=True):
+        assert ours == theirs, f"the text before {name}"
+    for stage, name in (("ttir", "ttir"), ("ttgir", "ttgir"), ("llvm-dialect", "llvm-dialect")):
+        last = [p for p in manifest.stage(stage).passes if p.parent is None][-1]
+        assert compiled.blobs[last.text].decode() == raw[name].strip("\n")
+    for artifact, name in (("llvm-ir", "llir"), ("ptx", "ptx")):
+        assert compiled.blobs[manifest.artifact(artifact).digest].decode() == raw[name].strip("\n")
