@@ -13,7 +13,7 @@ import triton.language as tl
 def attend(
     acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_kn, stride_vn, offs_m, offs_n, first, last,
     BLOCK_N: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
+):
     """Fold keys and values from ``first`` up to ``last`` into the running softmax."""
     k_ptrs += first * stride_kn
     v_ptrs += first * stride_vn
@@ -36,7 +36,7 @@ def attend(
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, stride_head, stride_token, n_tokens,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
+):
     block = tl.program_id(0)
     head = tl.program_id(1).to(tl.int64)
     offs_m = block * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -58,11 +58,11 @@ def attention_kernel(
     acc, row_sum, row_max = attend(
         acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, stride_token, offs_m, offs_n,
         0, diagonal, BLOCK_N, MASKED=False,
-    )  # fmt: skip
+    )
     acc, row_sum, row_max = attend(
         acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, stride_token, offs_m, offs_n,
         diagonal, diagonal + BLOCK_M, BLOCK_N, MASKED=True,
-    )  # fmt: skip
+    )
 
     tl.store(lse_ptr + head * n_tokens + offs_m, row_max + tl.log2(row_sum))
     out = acc / row_sum[:, None]
@@ -87,7 +87,7 @@ def attention(q: Buffer, k: Buffer, v: Buffer, out: Buffer, lse: Buffer) -> None
     attention_kernel[(tokens // block_m, heads)](
         q, k, v, out, lse, head_dim**-0.5, tokens * head_dim, head_dim, tokens,
         HEAD_DIM=head_dim, BLOCK_M=block_m, BLOCK_N=64, num_warps=8, num_stages=3,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

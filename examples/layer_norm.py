@@ -13,7 +13,7 @@ import triton.language as tl
 def layer_norm_kernel(
     x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, row_stride, n_cols, eps,
     BLOCK: tl.constexpr,
-):  # fmt: skip
+):
     row = tl.program_id(0)
     x_ptr += row * row_stride
     out_ptr += row * row_stride

@@ -14,7 +14,7 @@ def matmul_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K,
     stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):  # fmt: skip
+):
     # Programs that share tiles of A run close together, so that the tiles are still in L2.
     pid = tl.program_id(0)
     tiles_m = tl.cdiv(M, BLOCK_M)
@@ -69,7 +69,7 @@ def matmul(a: Buffer, b: Buffer, c: Buffer) -> None:
     matmul_kernel[grid](
         a, b, c, M, N, K, *a.strides, *b.strides, *c.strides,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=64, GROUP_M=8, num_warps=4, num_stages=3,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import triton.language as tl
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):  # fmt: skip
+):
     # B is stored transposed, (N, K), so that both operands are contiguous along K.
     a_desc = tl.make_tensor_descriptor(a_ptr, shape=[M, K], strides=[K, 1], block_shape=[BLOCK_M, BLOCK_K])
     b_desc = tl.make_tensor_descriptor(b_ptr, shape=[N, K], strides=[K, 1], block_shape=[BLOCK_N, BLOCK_K])
@@ -54,7 +54,7 @@ def matmul(a: Buffer, b: Buffer, c: Buffer) -> None:
     matmul_kernel[(triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)](
         a, b, c, M, N, K,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=3,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import triton.language as tl
 def rms_norm_kernel(
     x_ptr, residual_ptr, weight_ptr, out_ptr, row_stride, n_cols, eps,
     BLOCK: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
-):  # fmt: skip
+):
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     mask = columns < n_cols
@@ -46,7 +46,7 @@ def rms_norm(x: Buffer, residual: Buffer | None, weight: Buffer, out: Buffer, ep
     rms_norm_kernel[(n_rows,)](
         x, residual, weight, out, n_cols, n_cols, eps,
         BLOCK=triton.next_power_of_2(n_cols), HAS_RESIDUAL=residual is not None, num_warps=8,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import triton.language as tl
 def softmax_kernel(
     out_ptr, in_ptr, out_row_stride, in_row_stride, n_rows, n_cols,
     BLOCK: tl.constexpr, NUM_STAGES: tl.constexpr,
-):  # fmt: skip
+):
     columns = tl.arange(0, BLOCK)
     mask = columns < n_cols
     for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=NUM_STAGES):
@@ -44,7 +44,7 @@ def softmax(x: Buffer, out: Buffer, programs: int = 528) -> None:
     softmax_kernel[grid](
         out, x, out.strides[0], x.strides[0], n_rows, n_cols,
         BLOCK=triton.next_power_of_2(n_cols), NUM_STAGES=4, num_warps=8,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def shoot(page: Page, path: Path) -> None:
     """Save what is in view and close the page's context."""
     page.screenshot(path=path, animations="disabled", caret="hide")
     page.context.close()
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} KB")
+    print(f"{path}: {path.stat().st_size / 1000:.0f} KB")
 
 
 def submit(server: Server, name: str, arch: str) -> str:
