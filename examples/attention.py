@@ -11,12 +11,12 @@ import triton.language as tl
 
 @triton.jit
 def attend(
-    acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_kn, stride_vn, offs_m, offs_n, first, last,
+    acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, offs_m, offs_n, first, last,
     BLOCK_N: tl.constexpr, MASKED: tl.constexpr,
 ):
     """Fold keys and values from ``first`` up to ``last`` into the running softmax."""
-    k_ptrs += first * stride_kn
-    v_ptrs += first * stride_vn
+    k_ptrs += first * stride_token
+    v_ptrs += first * stride_token
     for start in tl.range(first, last, BLOCK_N):
         scores = tl.dot(q, tl.load(k_ptrs))
         if MASKED:
@@ -27,8 +27,8 @@ def attend(
         row_sum = row_sum * rescale + tl.sum(probabilities, axis=1)
         acc = tl.dot(probabilities.to(q.dtype), tl.load(v_ptrs), acc * rescale[:, None])
         row_max = new_max
-        k_ptrs += BLOCK_N * stride_kn
-        v_ptrs += BLOCK_N * stride_vn
+        k_ptrs += BLOCK_N * stride_token
+        v_ptrs += BLOCK_N * stride_token
     return acc, row_sum, row_max
 
 
@@ -56,14 +56,15 @@ def attention_kernel(
 
     diagonal = block * BLOCK_M
     acc, row_sum, row_max = attend(
-        acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, stride_token, offs_m, offs_n,
+        acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, offs_m, offs_n,
         0, diagonal, BLOCK_N, MASKED=False,
     )
     acc, row_sum, row_max = attend(
-        acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, stride_token, offs_m, offs_n,
+        acc, row_sum, row_max, q, k_ptrs, v_ptrs, stride_token, offs_m, offs_n,
         diagonal, diagonal + BLOCK_M, BLOCK_N, MASKED=True,
     )
 
+    # The log-sum-exp, in base 2 like the rest, is what a backward pass starts from.
     tl.store(lse_ptr + head * n_tokens + offs_m, row_max + tl.log2(row_sum))
     out = acc / row_sum[:, None]
     tl.store(out_ptr + base + tile, out.to(out_ptr.dtype.element_ty))
