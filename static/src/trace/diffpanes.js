@@ -1,11 +1,11 @@
 // The two panes of a diff, or the one of a unified diff: kept in step, with folds that open.
 import { Text } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
-import { blockDecorations } from "./blocks.js";
-import { layOut, pieceAt } from "./layout.js";
+import { blockDecorations, lineHeight } from "./blocks.js";
+import { context, layOut, pieceAt, rowsOf } from "./layout.js";
 import { lineMarks, matches, painter, withoutLocations } from "./paint.js";
-import { column, numbers, paneState } from "./pane.js";
-import { sideBlocks, sidePainter, unifiedBlocks, unifiedPainter, unify, wordMarks } from "./sides.js";
+import { column, markedTint, numbers, paneState } from "./pane.js";
+import { sideBlocks, sidePainter, sideTint, unifiedBlocks, unifiedPainter, unifiedTint, unify, wordMarks } from "./sides.js";
 
 /** @typedef {import("./texts.js").Doc} Doc */
 /** @typedef {import("./pane.js").Pane} Pane */
@@ -20,6 +20,9 @@ import { sideBlocks, sidePainter, unifiedBlocks, unifiedPainter, unify, wordMark
  * @property {import("./model.js").Entry} entry
  * @property {import("./model.js").Entry} against
  */
+
+/** @type {Record<string, string>} */
+const signs = { "is-added": "+", "is-removed": "−" };
 
 export class DiffPanes {
   /** @type {Sides | null} */
@@ -42,25 +45,45 @@ export class DiffPanes {
     mirror(right.scroller, left.scroller, led);
   }
 
-  /** @param {Sides} sides @param {boolean} unified @param {Shared} shared */
-  show(sides, unified, shared) {
+  /**
+   * @param {Sides} sides
+   * @param {boolean} unified
+   * @param {Shared} shared
+   * @param {number | null} line of the text after that is to be in view, from 1; else the first change is
+   */
+  show(sides, unified, shared, line) {
     this.#sides = sides;
     this.#shared = shared;
     this.#open = new Set();
-    this.#draw(unified, 0);
+    this.#lay();
+    if (line !== null) this.#openAt(line);
+    this.#draw(unified);
+    const row = line === null ? (this.#changes()[0] ?? 0) - context : this.#rowOf(line) - 10;
+    this.#scrollTo(Math.max(0, row) * lineHeight);
   }
 
-  /** @param {boolean} unified @param {number} top */
-  #draw(unified, top) {
+  #lay() {
     const [sides, shared] = [this.#sides, this.#shared];
     if (!sides || !shared) return;
     this.#pieces = layOut(sides.diff, sides.before, sides.after, { locations: shared.locations, open: this.#open });
-    if (unified) this.#drawUnified(sides, shared, top);
-    else this.#drawSides(sides, shared, top);
   }
 
-  /** @param {Sides} sides @param {Shared} shared @param {number} top */
-  #drawSides({ before, after, diff, entry, against }, shared, top) {
+  /** @param {boolean} unified */
+  #draw(unified) {
+    const [sides, shared] = [this.#sides, this.#shared];
+    if (!sides || !shared) return;
+    if (unified) this.#drawUnified(sides, shared);
+    else this.#drawSides(sides, shared);
+  }
+
+  /** @param {number} top */
+  #scrollTo(top) {
+    if (!this.#unified) this.left.scrollTo(top);
+    this.right.scrollTo(top);
+  }
+
+  /** @param {Sides} sides @param {Shared} shared */
+  #drawSides({ before, after, diff, entry, against }, shared) {
     this.#unified = null;
     const marks = wordMarks(before, after, entry.syntax);
     const options = { words: diff.renamed ? "unchanged or only renamed" : "unchanged", onOpen: this.#openFold };
@@ -68,25 +91,26 @@ export class DiffPanes {
       painter.of(matches(shared.query)),
       shared.locations ? [] : painter.of(withoutLocations(of.syntax)),
     ];
+    const [tint, marked] = [sideTint(this.#pieces, "b"), markedTint(shared.marked)];
     const left = paneState(before.text, against.syntax, `before: ${against.address}`, [
-      numbers(null),
+      numbers(before.lines.length, { tint: sideTint(this.#pieces, "a") }),
       common(against),
       painter.of(sidePainter(this.#pieces, "a", marks)),
       EditorView.decorations.of(blockDecorations(before.text, sideBlocks(this.#pieces, "a"), options)),
     ]);
     const right = paneState(after.text, entry.syntax, `after: ${entry.address}`, [
-      numbers(shared.onNumber),
+      numbers(after.lines.length, { tint: (line) => marked(line) || tint(line), onNumber: shared.onNumber }),
       common(entry),
       painter.of(sidePainter(this.#pieces, "b", marks)),
       painter.of(lineMarks(shared.marked)),
       EditorView.decorations.of(blockDecorations(after.text, sideBlocks(this.#pieces, "b"), options)),
     ]);
-    this.left.show(left, top);
-    this.right.show(right, top);
+    this.left.show(left);
+    this.right.show(right);
   }
 
-  /** @param {Sides} sides @param {Shared} shared @param {number} top */
-  #drawUnified({ before, after, diff, entry, against }, shared, top) {
+  /** @param {Sides} sides @param {Shared} shared */
+  #drawUnified({ before, after, diff, entry, against }, shared) {
     const unified = (this.#unified = unify(this.#pieces, before, after));
     const text = Text.of(unified.lines.length ? unified.lines : [""]);
     const options = { words: diff.renamed ? "unchanged or only renamed" : "unchanged", onOpen: this.#openFold };
@@ -95,69 +119,99 @@ export class DiffPanes {
       const run = pieceAt(unified.runs, "u", row - 1);
       return run && run[side] >= 0 ? run[side] + row - run.u[0] : 0;
     };
-    const sign = /** @param {number} row */ (row) => {
-      const kind = pieceAt(unified.runs, "u", row - 1)?.kind;
-      return kind === "added" ? "+" : kind === "removed" ? "−" : "";
-    };
-    const marked = lineMarks(shared.marked);
+    const mark = lineMarks(shared.marked);
+    const [tint, marked] = [unifiedTint(unified), markedTint(shared.marked)];
+    const both = /** @param {number} row */ (row) => marked(lineOf(row, "b")) || tint(row);
     const state = paneState(text, entry.syntax, `${against.address} to ${entry.address}`, [
-      column("cm-old", (row) => String(lineOf(row, "a") || ""), String(before.lines.length)),
-      column("cm-new", (row) => String(lineOf(row, "b") || ""), String(after.lines.length), (row, extend) => {
-        const line = lineOf(row, "b");
-        if (line) shared.onNumber(line, extend);
+      column({ name: "cm-old", words: (row) => String(lineOf(row, "a") || ""), widest: String(before.lines.length), tint: both }),
+      column({
+        name: "cm-new",
+        words: (row) => String(lineOf(row, "b") || ""),
+        widest: String(after.lines.length),
+        tint: both,
+        onNumber: (row, extend) => {
+          if (lineOf(row, "b")) shared.onNumber(lineOf(row, "b"), extend);
+        },
       }),
-      column("cm-sign", sign, "+"),
+      column({ name: "cm-sign", words: (row) => signs[tint(row)] ?? "", widest: "+", tint: both }),
       painter.of(matches(shared.query)),
       shared.locations ? [] : painter.of(withoutLocations(entry.syntax)),
       painter.of(unifiedPainter(unified, wordMarks(before, after, entry.syntax))),
-      painter.of((line, out) => marked(/** @type {any} */ ({ from: line.from, number: lineOf(line.number, "b") || -1 }), out)),
+      painter.of((line, out, columns) => mark({ from: line.from, text: line.text, number: lineOf(line.number, "b") }, out, columns)),
       EditorView.decorations.of(blockDecorations(text, unifiedBlocks(unified), options)),
     ]);
-    this.right.show(state, top);
+    this.right.show(state);
   }
 
   /** @param {number} key */
   #openFold = (key) => {
+    const top = this.right.scroller.scrollTop;
     this.#open.add(key);
-    this.#draw(this.#unified !== null, this.right.scroller.scrollTop);
+    this.#lay();
+    this.#draw(this.#unified !== null);
+    this.#scrollTo(top);
   };
 
-  /** @returns {number[]} the rows, from 1, at which changes begin, in the pane that scrolls */
-  #changes() {
-    if (this.#unified) {
-      const { runs } = this.#unified;
-      const changed = /** @param {number} at */ (at) => runs[at]?.kind === "removed" || runs[at]?.kind === "added";
-      return runs.flatMap((run, at) => (changed(at) && !changed(at - 1) ? [run.u[0] + 1] : []));
-    }
-    const pieces = this.#pieces;
-    return pieces.flatMap((piece, at) => (piece.kind === "changed" && pieces[at - 1]?.kind !== "changed" ? [piece.b[0] + 1] : []));
+  /** Opens the fold that hides a line of the text after, if one does. @param {number} line from 1 */
+  #openAt(line) {
+    const piece = pieceAt(this.#pieces, "b", line - 1);
+    if (piece?.type !== "fold") return false;
+    this.#open.add(piece.b[0]);
+    this.#lay();
+    return true;
   }
 
-  toFirstChange() {
-    const [first] = this.#changes();
-    if (first !== undefined) this.right.reveal(first, "start");
+  /** @returns {[changed: boolean, rows: number][]} what is shown, as runs of rows */
+  #runs() {
+    if (!this.#unified) return this.#pieces.map((piece) => [piece.kind === "changed", rowsOf(piece)]);
+    return this.#unified.runs.map(({ kind, type, u }) => {
+      const rows = type === "hide" ? 0 : type === "fold" ? 1 : u[1] - u[0];
+      return [kind === "added" || kind === "removed", rows];
+    });
+  }
+
+  /** @returns {number[]} the rows, from 0, at which changes begin */
+  #changes() {
+    const out = [];
+    let [row, before] = [0, false];
+    for (const [changed, rows] of this.#runs()) {
+      if (changed && !before) out.push(row);
+      if (rows) before = changed;
+      row += rows;
+    }
+    return out;
   }
 
   /** @param {1 | -1} direction */
   toChange(direction) {
     const changes = this.#changes();
-    const here = this.right.firstLine() + 3;
-    const target = direction > 0 ? changes.find((line) => line > here) : changes.findLast((line) => line < here);
-    if (target !== undefined) this.right.reveal(target, "start");
+    const here = Math.round(this.right.scroller.scrollTop / lineHeight) + context;
+    const target = direction > 0 ? changes.find((row) => row > here) : changes.findLast((row) => row < here);
+    if (target !== undefined) this.#scrollTo(Math.max(0, target - context) * lineHeight);
   }
 
-  /** Scrolls to a line of the text after, opening the fold that hides it. @param {number} line from 1 */
+  /** Scrolls to a line of the text after. @param {number} line from 1 */
   reveal(line) {
-    const piece = pieceAt(this.#pieces, "b", line - 1);
-    if (piece?.type === "fold") this.#openFold(piece.b[0]);
-    const row = this.#unified ? this.#rowOf(line) : line;
-    this.right.reveal(row);
+    if (this.#openAt(line)) this.#draw(this.#unified !== null);
+    this.right.scrollToRow(this.#rowOf(line));
   }
 
-  /** @param {number} line from 1 */
+  /** @param {number} line of the text after, from 1 @returns {number} its row, from 0 */
   #rowOf(line) {
-    const run = this.#unified?.runs.find(({ b, u }) => b >= 0 && line - 1 >= b && line - 1 < b + u[1] - u[0]);
-    return run ? run.u[0] + line - run.b : 1;
+    let row = 0;
+    if (this.#unified) {
+      for (const { u, b, type } of this.#unified.runs) {
+        const rows = type === "hide" ? 0 : type === "fold" ? 1 : u[1] - u[0];
+        if (b >= 0 && line - 1 >= b && line - 1 < b + u[1] - u[0]) return row + Math.min(rows, line - 1 - b);
+        row += rows;
+      }
+      return row;
+    }
+    for (const piece of this.#pieces) {
+      if (line - 1 < piece.b[1]) return row + Math.min(rowsOf(piece), line - 1 - piece.b[0]);
+      row += rowsOf(piece);
+    }
+    return row;
   }
 }
 

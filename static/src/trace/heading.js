@@ -61,6 +61,7 @@ export class Heading {
       link.toggleAttribute("aria-current", false);
       if (name === view) link.setAttribute("aria-current", "true");
       link.ariaDisabled = String(name !== "text" && !against?.text);
+      if (name === "text") link.textContent = against ? "After" : "Text";
     }
     this.#showAgainst(entry, state);
     this.locations.checked = state.locations;

@@ -15,7 +15,8 @@ import { pairLines } from "./pairs.js";
  * @property {number} count of a fold: its lines
  */
 
-const context = 3;
+/** Unchanged lines that stay in view beside a change. */
+export const context = 3;
 const smallestFold = 6;
 /** @type {Piece["kind"][]} */
 const kinds = ["same", "renamed", "changed", "location"];
@@ -54,9 +55,46 @@ function pieces(ops, before, after, locations) {
     /** @type {Piece} */
     const piece = { type: "lines", kind: kinds[kind], a: clip(a1, a2, before), b: clip(b1, b2, after), paired: false, count: 0 };
     if (kind === 2) out.push(...pairLines(before.lines, after.lines, piece));
-    else out.push(kind === 3 && !locations ? { ...piece, type: "hide" } : piece);
+    else if (locations) out.push(piece);
+    else if (kind === 3) out.push({ ...piece, type: "hide" });
+    else out.push(...withoutHidden(piece, after.hidden));
   }
   return out;
+}
+
+/**
+ * Hides the lines of a paired run that hold nothing but locations: those that agree are no location runs of their own.
+ * @param {Piece} piece
+ * @param {[number, number][]} hidden of `b`
+ * @returns {Iterable<Piece>}
+ */
+function* withoutHidden(piece, hidden) {
+  const shift = piece.a[0] - piece.b[0];
+  const part = /** @param {Piece["type"]} type @param {number} from @param {number} to @returns {Piece} */ (type, from, to) => ({
+    ...piece,
+    type,
+    a: [from + shift, to + shift],
+    b: [from, to],
+  });
+  let at = piece.b[0];
+  for (let next = firstAfter(hidden, at); next < hidden.length && hidden[next][0] < piece.b[1]; next++) {
+    const [from, to] = [Math.max(at, hidden[next][0]), Math.min(piece.b[1], hidden[next][1])];
+    if (from > at) yield part("lines", at, from);
+    yield part("hide", from, to);
+    at = to;
+  }
+  if (at < piece.b[1]) yield part("lines", at, piece.b[1]);
+}
+
+/** @param {[number, number][]} ranges in order @param {number} line @returns {number} the first that ends past the line */
+function firstAfter(ranges, line) {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ranges[middle][1] <= line) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** @param {number} from @param {number} to @param {Doc} doc @returns {[number, number]} */
@@ -146,4 +184,10 @@ export function pieceAt(list, side, line) {
   }
   const found = list[low];
   return found && line >= found[side][0] && line < found[side][1] ? found : null;
+}
+
+/** @param {Piece} piece @returns {number} the rows it takes, side by side */
+export function rowsOf({ type, a, b }) {
+  if (type === "hide") return 0;
+  return type === "fold" ? 1 : Math.max(a[1] - a[0], b[1] - b[0]);
 }

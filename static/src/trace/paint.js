@@ -11,31 +11,63 @@ import { inlineLocations } from "./locations.js";
 /** @typedef {import("@codemirror/state").Range<Decoration>} DecorationRange */
 /** @typedef {import("./types.js").Syntax} Syntax */
 
-/** @typedef {(line: Line, out: DecorationRange[]) => void} Painter adds what it draws on one line */
+/**
+ * @callback Painter adds what it draws on one line
+ * @param {Pick<Line, "from" | "number" | "text">} line
+ * @param {DecorationRange[]} out
+ * @param {number} columns how much of the line can be in view
+ */
 
 /** @type {Facet<Painter>} */
 export const painter = Facet.define();
 /** @type {import("@codemirror/state").StateEffectType<null>} */
 export const repaint = StateEffect.define();
 
+/** @param {import("@codemirror/view").ViewUpdate} update */
+export function asksRepaint(update) {
+  return update.transactions.some((transaction) => transaction.effects.some((effect) => effect.is(repaint)));
+}
+
+// Lines of machine-made IR run to thousands of columns; only those that can be in view are worth an element a token.
+const columnWidth = 7;
+const columnStep = 256;
+
 export const paint = ViewPlugin.fromClass(
   class {
     /** @param {EditorView} view */
     constructor(view) {
-      this.decorations = draw(view);
+      this.columns = columnsTo(screen.width);
+      this.decorations = draw(view, this.columns);
+      this.view = view;
+      this.onScroll = () => {
+        const { scrollLeft, clientWidth } = view.scrollDOM;
+        const columns = columnsTo(scrollLeft + clientWidth);
+        if (columns <= this.columns) return;
+        this.columns = columns;
+        view.dispatch({ effects: repaint.of(null) });
+      };
+      view.scrollDOM.addEventListener("scroll", this.onScroll, { passive: true });
     }
 
     /** @param {import("@codemirror/view").ViewUpdate} update */
     update(update) {
-      const asked = update.transactions.some((transaction) => transaction.effects.some((effect) => effect.is(repaint)));
-      if (asked || update.docChanged || update.viewportChanged) this.decorations = draw(update.view);
+      if (asksRepaint(update) || update.docChanged || update.viewportChanged) this.decorations = draw(update.view, this.columns);
+    }
+
+    destroy() {
+      this.view.scrollDOM.removeEventListener("scroll", this.onScroll);
     }
   },
   { decorations: (plugin) => plugin.decorations },
 );
 
-/** @param {EditorView} view @returns {import("@codemirror/view").DecorationSet} */
-function draw(view) {
+/** @param {number} pixels */
+function columnsTo(pixels) {
+  return (Math.ceil(pixels / columnWidth / columnStep) + 1) * columnStep;
+}
+
+/** @param {EditorView} view @param {number} columns @returns {import("@codemirror/view").DecorationSet} */
+function draw(view, columns) {
   const painters = view.state.facet(painter);
   /** @type {DecorationRange[]} */
   const out = [];
@@ -43,7 +75,7 @@ function draw(view) {
   for (const { from, to } of view.visibleRanges) {
     for (let at = from; at <= to; ) {
       const line = view.state.doc.lineAt(at);
-      if (line.from > done) for (const each of painters) each(line, out);
+      if (line.from > done) for (const each of painters) each(line, out, columns);
       done = line.from;
       at = line.to + 1;
     }
@@ -51,8 +83,6 @@ function draw(view) {
   return RangeSet.of(out, true);
 }
 
-// Past this column a line stays uncoloured: only constants folded into data are so long.
-const longest = 20_000;
 const marks = new Map(
   ["keyword", "variableName", "meta", "typeName", "labelName", "string", "number", "comment", "modifier"].map((name) => [
     name,
@@ -64,8 +94,8 @@ const marks = new Map(
 export function tokens(syntax) {
   const parser = parsers[syntax];
   if (!parser) return null;
-  return (line, out) => {
-    const stream = new StringStream(line.text.slice(0, longest), 8, 2);
+  return (line, out, columns) => {
+    const stream = new StringStream(line.text.slice(0, columns), 8, 2);
     while (!stream.eol()) {
       const mark = marks.get(parser.token(stream, null) ?? "");
       if (mark) out.push(mark.range(line.from + stream.start, line.from + stream.pos));

@@ -3,11 +3,11 @@ import { python } from "@codemirror/lang-python";
 import { syntaxHighlighting } from "@codemirror/language";
 import { selectAll } from "@codemirror/commands";
 import { EditorState } from "@codemirror/state";
-import { EditorView, gutter, GutterMarker, keymap, lineNumbers, lineNumberWidgetMarker } from "@codemirror/view";
+import { EditorView, gutter, GutterMarker, keymap } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 import { cspNonce } from "../lib/dom.js";
 import { gutterFill, lineHeight } from "./blocks.js";
-import { paint, painter, repaint, tokens } from "./paint.js";
+import { asksRepaint, paint, painter, repaint, tokens } from "./paint.js";
 
 /** @typedef {import("@codemirror/state").Extension} Extension */
 /** @typedef {import("./types.js").Syntax} Syntax */
@@ -19,8 +19,6 @@ const fixed = [
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   keymap.of([{ key: "Mod-a", run: selectAll }]),
-  lineNumberWidgetMarker.of((_, widget) => gutterFill(widget)),
-  EditorState.phrases.of({}),
   paint,
 ];
 
@@ -45,31 +43,17 @@ export function paneState(text, syntax, label, extensions) {
   });
 }
 
-/** @param {OnNumber | null} onNumber @returns {Extension} */
-export function numbers(onNumber) {
-  if (!onNumber) return lineNumbers();
-  return lineNumbers({
-    domEventHandlers: {
-      mousedown(view, block, event) {
-        if (!(event instanceof MouseEvent) || event.button !== 0) return false;
-        onNumber(view.state.doc.lineAt(block.from).number, event.shiftKey);
-        event.preventDefault();
-        return true;
-      },
-    },
-  });
-}
-
 class Cell extends GutterMarker {
-  /** @param {string} text */
-  constructor(text) {
+  /** @param {string} text @param {string} tint */
+  constructor(text, tint) {
     super();
     this.text = text;
+    this.elementClass = tint;
   }
 
   /** @param {Cell} other */
   eq(other) {
-    return other.text === this.text;
+    return other.text === this.text && other.elementClass === this.elementClass;
   }
 
   toDOM() {
@@ -79,17 +63,24 @@ class Cell extends GutterMarker {
 
 /**
  * A gutter whose text is computed for the lines in view.
- * @param {string} name its class
- * @param {(line: number) => string} words for a line of the document, from 1
- * @param {string} widest what its width is measured by
- * @param {OnNumber} [onNumber]
- * @returns {Extension}
+ * @typedef {object} Column
+ * @property {string} name its class
+ * @property {(line: number) => string} words for a line of the document, from 1
+ * @property {string} widest what its width is measured by
+ * @property {(line: number) => string} [tint] the class of a line's cell
+ * @property {OnNumber} [onNumber]
  */
-export function column(name, words, widest, onNumber) {
-  const spacer = new Cell(widest);
+
+/** @param {Column} column @returns {Extension} */
+export function column({ name, words, widest, tint = () => "", onNumber }) {
+  const spacer = new Cell(widest, "");
   return gutter({
-    class: name,
-    lineMarker: (view, block) => new Cell(words(view.state.doc.lineAt(block.from).number)),
+    class: onNumber ? `${name} cm-pick` : name,
+    lineMarker: (view, block) => {
+      const { number } = view.state.doc.lineAt(block.from);
+      return new Cell(words(number), tint(number));
+    },
+    lineMarkerChange: asksRepaint,
     widgetMarker: (_, widget) => gutterFill(widget),
     initialSpacer: () => spacer,
     domEventHandlers: onNumber && {
@@ -103,6 +94,27 @@ export function column(name, words, widest, onNumber) {
   });
 }
 
+/**
+ * The line numbers of a text.
+ * @param {number} lines how many it has
+ * @param {Pick<Column, "tint" | "onNumber">} options
+ * @returns {Extension}
+ */
+export function numbers(lines, options) {
+  return column({ name: "cm-number", words: String, widest: String(lines), ...options });
+}
+
+/**
+ * @param {() => [number, number] | null} range from 1, both included
+ * @returns {(line: number) => string}
+ */
+export function markedTint(range) {
+  return (line) => {
+    const lines = range();
+    return lines && line >= lines[0] && line <= lines[1] ? "is-marked" : "";
+  };
+}
+
 export class Pane {
   /** @param {HTMLElement} host */
   constructor(host) {
@@ -112,13 +124,35 @@ export class Pane {
     this.shown = null;
   }
 
-  /**
-   * @param {EditorState} state
-   * @param {number | null} top the scroll offset to keep, in pixels, or null for the start
-   */
-  show(state, top) {
+  /** @param {EditorState} state */
+  show(state) {
     this.view.setState(state);
-    this.scroller.scrollTop = top ?? 0;
+  }
+
+  /**
+   * Scrolls to an offset at once, and again when CodeMirror has measured the new state's lines.
+   * @param {number} top pixels
+   */
+  scrollTo(top) {
+    const { scroller } = this;
+    scroller.scrollTop = top;
+    this.view.requestMeasure({
+      read: () => scroller.scrollTop,
+      write: (now) => {
+        if (Math.abs(now - top) > 1) scroller.scrollTop = top;
+      },
+    });
+  }
+
+  /**
+   * Brings rows into view, a third from the top where they are not in view yet.
+   * @param {number} row from 0, counting what is shown
+   */
+  scrollToRow(row) {
+    const { scrollTop, clientHeight } = this.scroller;
+    const at = row * lineHeight;
+    if (at >= scrollTop + 2 * lineHeight && at < scrollTop + clientHeight - 3 * lineHeight) return;
+    this.scrollTo(Math.max(0, at - Math.floor(clientHeight / 3 / lineHeight) * lineHeight));
   }
 
   get scroller() {
@@ -130,11 +164,11 @@ export class Pane {
     this.view.dispatch({ effects: repaint.of(null) });
   }
 
-  /** @param {number} line from 1 @param {"start" | "center" | "nearest"} [where] */
-  reveal(line, where = "center") {
+  /** @param {number} line from 1 */
+  reveal(line) {
     const { doc } = this.view.state;
     const position = doc.line(Math.max(1, Math.min(line, doc.lines))).from;
-    this.view.dispatch({ effects: EditorView.scrollIntoView(position, { y: where, x: "start", yMargin: 3 * lineHeight }) });
+    this.view.dispatch({ effects: EditorView.scrollIntoView(position, { y: "center", x: "start" }) });
   }
 
   /** @returns {number} the first line in view, from 1 */

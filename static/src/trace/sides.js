@@ -10,11 +10,9 @@ import { changedWords } from "./pairs.js";
 /** @typedef {import("./types.js").Syntax} Syntax */
 /** @typedef {"a" | "b"} Side */
 
-const tints = {
-  renamed: Decoration.line({ class: "is-renamed" }),
-  a: Decoration.line({ class: "is-removed" }),
-  b: Decoration.line({ class: "is-added" }),
-};
+const classes = { renamed: "is-renamed", a: "is-removed", b: "is-added" };
+/** @type {Record<string, Decoration>} */
+const tints = Object.fromEntries(Object.values(classes).map((name) => [name, Decoration.line({ class: name })]));
 const words = { a: Decoration.mark({ class: "is-removed-word" }), b: Decoration.mark({ class: "is-added-word" }) };
 
 /** @param {Piece[]} pieces @param {Side} side @returns {Iterable<Block>} */
@@ -43,6 +41,15 @@ export function wordMarks(before, after, syntax) {
   };
 }
 
+/** @param {Piece[]} pieces @param {Side} side @returns {(line: number) => string} the class of a line, from 1 */
+export function sideTint(pieces, side) {
+  return (line) => {
+    const piece = pieceAt(pieces, side, line - 1);
+    if (!piece || piece.type !== "lines") return "";
+    return piece.kind === "changed" ? classes[side] : piece.kind === "renamed" ? classes.renamed : "";
+  };
+}
+
 /**
  * @param {Piece[]} pieces
  * @param {Side} side
@@ -50,14 +57,14 @@ export function wordMarks(before, after, syntax) {
  * @returns {Painter}
  */
 export function sidePainter(pieces, side, marks) {
+  const tint = sideTint(pieces, side);
   return (line, out) => {
+    const name = tint(line.number);
+    if (!name) return;
+    out.push(tints[name].range(line.from));
     const at = line.number - 1;
     const piece = pieceAt(pieces, side, at);
-    if (!piece || piece.type !== "lines") return;
-    if (piece.kind === "renamed") out.push(tints.renamed.range(line.from));
-    if (piece.kind !== "changed") return;
-    out.push(tints[side].range(line.from));
-    if (!piece.paired) return;
+    if (!piece?.paired) return;
     const offset = at - piece[side][0];
     const spans = marks(piece.a[0] + offset, piece.b[0] + offset)[side];
     for (const [from, to] of spans) out.push(words[side].range(line.from + from, line.from + to));
@@ -126,18 +133,28 @@ export function* unifiedBlocks({ runs }) {
   for (const run of runs) yield { at: run.u, type: run.type, pad: 0, key: run.b, count: run.count };
 }
 
+/** @param {Unified} unified @returns {(row: number) => string} the class of a row, from 1 */
+export function unifiedTint({ runs }) {
+  const names = { ...classes, removed: classes.a, added: classes.b, same: "", location: "" };
+  return (row) => {
+    const run = pieceAt(runs, "u", row - 1);
+    return run && run.type === "lines" ? names[run.kind] : "";
+  };
+}
+
 /** @param {Unified} unified @param {ReturnType<typeof wordMarks>} marks @returns {Painter} */
-export function unifiedPainter({ runs, partners }, marks) {
-  const back = new Map(Array.from(partners, ([a, b]) => [b, a]));
+export function unifiedPainter(unified, marks) {
+  const tint = unifiedTint(unified);
+  const back = new Map(Array.from(unified.partners, ([a, b]) => [b, a]));
   return (line, out) => {
-    const run = pieceAt(runs, "u", line.number - 1);
-    if (!run || run.type !== "lines") return;
-    if (run.kind === "renamed") out.push(tints.renamed.range(line.from));
-    if (run.kind !== "removed" && run.kind !== "added") return;
+    const name = tint(line.number);
+    if (!name) return;
+    out.push(tints[name].range(line.from));
+    const run = pieceAt(unified.runs, "u", line.number - 1);
+    if (!run || run.kind === "renamed") return;
     const side = run.kind === "removed" ? "a" : "b";
-    out.push(tints[side].range(line.from));
     const own = run[side] + line.number - 1 - run.u[0];
-    const other = (side === "a" ? partners : back).get(own);
+    const other = (side === "a" ? unified.partners : back).get(own);
     if (other === undefined) return;
     const spans = side === "a" ? marks(own, other).a : marks(other, own).b;
     for (const [from, to] of spans) out.push(words[side].range(line.from + from, line.from + to));

@@ -3,7 +3,7 @@ import { RangeSet } from "@codemirror/state";
 import { Decoration, EditorView, WidgetType } from "@codemirror/view";
 import { el } from "../lib/dom.js";
 import { lineMarks, matches, painter } from "./paint.js";
-import { numbers, Pane, paneState } from "./pane.js";
+import { markedTint, numbers, Pane, paneState } from "./pane.js";
 import { lineHeight } from "./blocks.js";
 
 /** @typedef {import("./types.js").Diagnostic} Diagnostic */
@@ -69,7 +69,7 @@ export class Source {
     } else {
       this.shown = manifest.kernel.source;
       const said = manifest.diagnostics.filter((item) => item.line && item.file === manifest.kernel.file);
-      this.pane.show(this.#state(doc, said, manifest.kernel.file), 0);
+      this.pane.show(this.#state(doc, said, manifest.kernel.file));
       if (lines) this.pane.reveal(lines[0]);
     }
   }
@@ -86,7 +86,7 @@ export class Source {
       Decoration.widget({ widget: new Remarks(list, this.page.onPass), block: true, side: 1 }).range(doc.text.line(line).to),
     );
     return paneState(doc.text, "python", file, [
-      numbers(this.page.onNumber),
+      numbers(doc.lines.length, { onNumber: this.page.onNumber, tint: markedTint(() => this.router.state.lines) }),
       painter.of(lineMarks(() => this.router.state.lines)),
       painter.of(matches(this.page.query)),
       EditorView.decorations.of(RangeSet.of(widgets, true)),

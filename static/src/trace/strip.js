@@ -1,4 +1,5 @@
-// Operations by dialect over the pipeline, drawn as one area; each stage has its own scale, since lowering multiplies them.
+// Operations by dialect over the pipeline, drawn as one area. Lowering multiplies them a hundredfold, so each stage has a
+// scale of its own, and heights grow with the square root.
 import { count, plural } from "../lib/format.js";
 import { el } from "../lib/dom.js";
 
@@ -92,13 +93,16 @@ export class Strip {
   /** @param {Entry[]} stage @param {number} start @returns {Element[]} */
   #areas(stage, start) {
     const peak = Math.max(1, ...stage.map(operations));
-    const y = /** @param {number} value */ (value) => (height - (value / peak) * (height - top)).toFixed(1);
+    const y = /** @param {number} value @param {number} at */ (value, at) => {
+      const total = Math.max(1, operations(stage[at]));
+      return (height - (value / total) * Math.sqrt(total / peak) * (height - top)).toFixed(1);
+    };
     let floor = stage.map(() => 0);
     return [...this.#names, null].map((name, shade) => {
       const ceiling = stage.map((entry, at) => (name === null ? operations(entry) : floor[at] + (entry.facts?.dialects[name] ?? 0)));
       // Each pass is a plateau as wide as its slot: what stands under the cursor is what it left.
-      const over = ceiling.flatMap((value, at) => [`${this.#x(start + at)},${y(value)}`, `${this.#x(start + at + 1)},${y(value)}`]);
-      const under = floor.flatMap((value, at) => [`${this.#x(start + at)},${y(value)}`, `${this.#x(start + at + 1)},${y(value)}`]);
+      const over = ceiling.flatMap((value, at) => [`${this.#x(start + at)},${y(value, at)}`, `${this.#x(start + at + 1)},${y(value, at)}`]);
+      const under = floor.flatMap((value, at) => [`${this.#x(start + at)},${y(value, at)}`, `${this.#x(start + at + 1)},${y(value, at)}`]);
       floor = ceiling;
       return svg("polygon", { class: `shade-${name === null ? "rest" : shade}`, points: [...over, ...under.reverse()].join(" ") });
     });

@@ -2,7 +2,7 @@
 import { EditorView } from "@codemirror/view";
 import { blockDecorations, withoutLines } from "./blocks.js";
 import { lineMarks, matches, painter, withoutLocations } from "./paint.js";
-import { numbers, paneState } from "./pane.js";
+import { markedTint, numbers, paneState } from "./pane.js";
 
 /**
  * @typedef {object} Shared
@@ -21,12 +21,14 @@ import { numbers, paneState } from "./pane.js";
 export function showText(pane, doc, entry, shared) {
   const { syntax, address } = entry;
   const state = paneState(doc.text, syntax, address, [
-    numbers(shared.onNumber),
+    numbers(doc.lines.length, { onNumber: shared.onNumber, tint: markedTint(shared.marked) }),
     painter.of(lineMarks(shared.marked)),
     painter.of(matches(shared.query)),
     shared.locations
       ? []
       : [painter.of(withoutLocations(syntax)), EditorView.decorations.of(blockDecorations(doc.text, withoutLines(doc.hidden)))],
   ]);
-  pane.show(state, pane.scroller.scrollTop);
+  const top = pane.scroller.scrollTop;
+  pane.show(state);
+  pane.scrollTo(top);
 }

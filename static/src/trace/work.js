@@ -127,7 +127,7 @@ export class Work {
     this.hosts.root.dataset.mode = "text";
     if (fresh) showText(this.right, doc, shown, { ...this.#shared, locations: state.locations });
     else this.right.repaint();
-    this.#showing = key;
+    this.#settle(key);
     if (state.lines && fresh) this.right.reveal(state.lines[0]);
   }
 
@@ -138,11 +138,15 @@ export class Work {
     this.hosts.root.dataset.mode = mode;
     if (fresh) {
       const sides = { before, after, diff, entry, against: /** @type {Entry} */ (against) };
-      this.diff.show(sides, mode === "unified", { ...this.#shared, locations: state.locations });
-      if (!state.lines) this.diff.toFirstChange();
+      this.diff.show(sides, mode === "unified", { ...this.#shared, locations: state.locations }, state.lines?.[0] ?? null);
     } else this.repaint();
+    this.#settle(key);
+  }
+
+  /** Notes what the panes hold, for tests and benchmarks too. @param {string} key */
+  #settle(key) {
     this.#showing = key;
-    if (state.lines && fresh) this.diff.reveal(state.lines[0]);
+    this.hosts.root.dataset.shown = key;
   }
 
   /** Draws marks and matches again. */
