@@ -83,7 +83,7 @@ class BlobStore:
             size = path.stat().st_size
             trace = TraceFile.open(path)
         except FileNotFoundError:
-            raise TraceError(f"the trace file {content} is missing from {self._root}") from None
+            raise TraceError(f"the trace file {content} is missing from the store") from None
         with self._lock:
             if content not in self._open:
                 self._open[content] = (size, trace)

@@ -42,7 +42,7 @@ def test_open_files_are_bounded(tmp_path: Path, built: Built, failed: Built) -> 
 
 def test_missing_trace_is_said_to_be_missing(tmp_path: Path, built: Built) -> None:
     store = BlobStore(tmp_path)
-    with pytest.raises(TraceError, match="is missing from"):
+    with pytest.raises(TraceError, match="is missing from the store"):
         store.open(built.manifest.content)
     store.remove(built.manifest.content)
 
