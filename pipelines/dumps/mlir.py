@@ -65,8 +65,11 @@ def parse_header(line: str) -> Header | None:
 
 
 def pass_name(argument: str) -> str:
-    """Return ``canonicalize`` of ``canonicalize{max-iterations=10}``."""
-    return argument.partition("{")[0].strip()
+    """Return ``canonicalize`` of ``canonicalize{max-iterations=10}``, and the class of a pass that has no name."""
+    name = argument.partition("{")[0].strip()
+    if name.startswith("unknown<"):
+        return name.removeprefix("unknown<").removesuffix(">").rpartition("::")[2]
+    return name
 
 
 def read_records(data: bytes) -> Iterator[Record]:

@@ -34,14 +34,15 @@ class Place:
 def parse_pipeline(text: str) -> list[Planned]:
     """Read ``any(inline{default-pipeline=canonicalize},llvm.func(canonicalize-llvm-ir))`` into its passes.
 
-    Commas and parentheses inside ``{...}`` belong to options. A malformed text gives what could be read of it.
+    Commas and parentheses inside ``{...}`` and ``<...>`` belong to options and class names. A malformed text gives what could be read of it.
     """
     passes: list[Planned] = []
     anchors: list[str] = []
-    word, braces = "", 0
+    word, depth = "", 0
     for char in text:
-        if braces or char == "{":
-            braces += {"{": 1, "}": -1}.get(char, 0)
+        if depth or char in "{<":
+            depth += {"{": 1, "}": -1, "<": 1, ">": -1}.get(char, 0)
+            word += char
             continue
         if char == "(":
             anchors.append(word.strip())

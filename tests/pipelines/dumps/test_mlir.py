@@ -90,6 +90,14 @@ def test_pipeliner_steps(golden: Path):
             "mine{a=b(c)}",
             "x.y",
         ),
+        (
+            "// -----// IR Dump Before (anonymous namespace)::Verify: unknown<(anonymous namespace)::Verify> "
+            "('builtin.module' operation) //----- //",
+            "before",
+            "Verify",
+            "unknown<(anonymous namespace)::Verify>",
+            "builtin.module",
+        ),
     ],
 )
 def test_header_forms(line: str, when: str, name: str, argument: str, anchor: str):

@@ -28,6 +28,10 @@ def test_pipeline_string():
     assert parse_pipeline(text) == [top("a"), Planned(frozenset({"b", "c"}), "func.func"), top("d")]
 
 
+def test_pipeline_string_with_a_nameless_pass():
+    assert parse_pipeline("any(a,unknown<(anonymous namespace)::Verify>,b)") == [top("a"), top("Verify"), top("b")]
+
+
 def test_inliner_runs_canonicalizers_inside_itself(golden: Path):
     headers = [r.header for r in read_records((golden / "triton-3.9-scale-sm80.mlir").read_bytes())]
     places = place(headers, [parse_pipeline(TTIR), parse_pipeline(TTGIR)])

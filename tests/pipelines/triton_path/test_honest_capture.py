@@ -79,7 +79,7 @@ def stored_dump(compiled: Compiled) -> list[tuple[str, str]]:
 
 def headers_and_texts(dump: str) -> list[tuple[str, str]]:
     parts = re.split(
-        r"(?m)^// -----// (?:IR Dump Before \S+: (.*) \('.*//----- //|.* internal IR Dump After: (.*))$", dump
+        r"(?m)^// -----// (?:IR Dump Before .*?: (.*) \('.*//----- //|.* internal IR Dump After: (.*))$", dump
     )
     return [
         (parts[i] if parts[i] is not None else f"step {parts[i + 1]}", parts[i + 2].strip("\n"))
