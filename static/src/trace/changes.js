@@ -1,4 +1,5 @@
 // What a pass changed, as counts: operations by name where the diff is small, else by dialect.
+import { count } from "../lib/format.js";
 
 /** @typedef {{name: string, before: number, after: number}} Change */
 
@@ -46,5 +47,5 @@ function sorted(changes) {
 
 /** @param {number} value @returns {string} with its sign */
 export function signed(value) {
-  return value > 0 ? `+${value}` : `−${-value}`;
+  return value > 0 ? `+${count(value)}` : `−${count(-value)}`;
 }

@@ -7,6 +7,7 @@ import { count, plural } from "../lib/format.js";
 /** @typedef {import("./types.js").Hit} Hit */
 
 const mostCounted = 100_000;
+const shownHits = 8;
 
 export class Find {
   /** @type {RegExp | null} */
@@ -151,9 +152,16 @@ export class Find {
     /** @type {Map<string, Hit[]>} */
     const groups = new Map();
     for (const hit of hits) groups.set(hit.address, [...(groups.get(hit.address) ?? []), hit]);
-    const sections = Array.from(groups, ([address, list]) =>
-      el("section", {}, el("h3", {}, address, " ", el("small", {}, plural(list.length, "line"))), ...list.map((hit) => this.#hit(hit))),
-    );
+    const sections = Array.from(groups, ([address, list]) => {
+      const section = el("section", {}, el("h3", {}, address, " ", el("small", {}, plural(list.length, "line"))));
+      const rows = list.map((hit) => this.#hit(hit));
+      section.append(...rows.slice(0, shownHits));
+      if (rows.length <= shownHits) return section;
+      const more = el("button", { type: "button", class: "quiet" }, `${count(rows.length - shownHits)} more`);
+      more.addEventListener("click", () => more.replaceWith(...rows.slice(shownHits)));
+      section.append(more);
+      return section;
+    });
     this.list.replaceChildren(...sections, ...(note ? [el("p", { class: "muted" }, note)] : []));
     this.#open(Boolean(sections.length || note) && this.form.contains(document.activeElement));
   }

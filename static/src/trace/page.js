@@ -86,8 +86,8 @@ export class TracePage {
     this.model = new Model(trace);
     this.heading.use(this.model);
     this.strip.draw(this.model);
-    this.list.count();
-    this.#show(this.router.state, this.router.state);
+    this.list.renew(this.router.state.pass);
+    await this.#show(this.router.state, this.router.state);
     return trace;
   }
 

@@ -83,12 +83,19 @@ function draw(view, columns) {
   return RangeSet.of(out, true);
 }
 
-const marks = new Map(
-  ["keyword", "variableName", "meta", "typeName", "labelName", "string", "number", "comment", "modifier"].map((name) => [
-    name,
-    Decoration.mark({ class: `tok-${name}` }),
-  ]),
-);
+/** The classes of css/parts/code.css, which pipelines/lexers.py writes too. @type {Record<string, string>} */
+const classes = {
+  variableName: "tok-v",
+  keyword: "tok-o",
+  meta: "tok-l",
+  typeName: "tok-t",
+  modifier: "tok-k",
+  number: "tok-n",
+  string: "tok-s",
+  labelName: "tok-s",
+  comment: "tok-c",
+};
+const marks = new Map(Object.entries(classes).map(([name, css]) => [name, Decoration.mark({ class: css })]));
 
 /** @param {Syntax} syntax @returns {Painter | null} colours a line; the languages carry no state from line to line */
 export function tokens(syntax) {

@@ -4,7 +4,7 @@ import { syntaxHighlighting } from "@codemirror/language";
 import { selectAll } from "@codemirror/commands";
 import { EditorState } from "@codemirror/state";
 import { EditorView, gutter, GutterMarker, keymap } from "@codemirror/view";
-import { classHighlighter } from "@lezer/highlight";
+import { tagHighlighter, tags } from "@lezer/highlight";
 import { cspNonce } from "../lib/dom.js";
 import { gutterFill, lineHeight } from "./blocks.js";
 import { asksRepaint, paint, painter, repaint, tokens } from "./paint.js";
@@ -13,6 +13,16 @@ import { asksRepaint, paint, painter, repaint, tokens } from "./paint.js";
 /** @typedef {import("./types.js").Syntax} Syntax */
 
 /** @typedef {(line: number, extend: boolean) => void} OnNumber a click on a line's number; `extend` with shift */
+
+const pythonColours = tagHighlighter([
+  { tag: [tags.keyword, tags.operatorKeyword], class: "tok-o" },
+  { tag: [tags.definition(tags.variableName), tags.function(tags.definition(tags.variableName))], class: "tok-v" },
+  { tag: [tags.meta, tags.annotation], class: "tok-l" },
+  { tag: [tags.typeName, tags.className], class: "tok-t" },
+  { tag: [tags.number, tags.bool, tags.null], class: "tok-n" },
+  { tag: tags.string, class: "tok-s" },
+  { tag: tags.comment, class: "tok-c" },
+]);
 
 const fixed = [
   EditorView.cspNonce.of(cspNonce()),
@@ -37,7 +47,7 @@ export function paneState(text, syntax, label, extensions) {
       ...fixed,
       EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       colours ? painter.of(colours) : [],
-      syntax === "python" ? [python(), syntaxHighlighting(classHighlighter)] : [],
+      syntax === "python" ? [python(), syntaxHighlighting(pythonColours)] : [],
       ...extensions,
     ],
   });

@@ -6,6 +6,8 @@ export class PassList {
   /** @type {HTMLDetailsElement[]} folds that opened only to show the selected pass */
   #borrowed = [];
   #filter = "";
+  /** @type {HTMLElement | undefined} */
+  #selected;
 
   /**
    * @param {HTMLElement} root the whole column
@@ -43,10 +45,10 @@ export class PassList {
 
   /** @param {string | null} address */
   select(address) {
-    const before = this.list.querySelector('[aria-current="true"]');
     const link = this.#links().find((each) => each.dataset.address === address);
-    if (before === link && link) return;
-    before?.removeAttribute("aria-current");
+    if (link === this.#selected && link) return;
+    this.list.querySelector('[aria-current="true"]')?.removeAttribute("aria-current");
+    this.#selected = link;
     if (!link) return;
     link.setAttribute("aria-current", "true");
     this.#openAround(link);
@@ -82,6 +84,15 @@ export class PassList {
     this.filter("");
     this.field.blur();
     this.list.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Takes the list as it now stands. @param {string | null} address the selected pass */
+  renew(address) {
+    this.#borrowed = [];
+    this.#selected = undefined;
+    this.list.scrollTop = 0;
+    this.filter(this.field.value);
+    this.select(address);
   }
 
   /** Says how many passes there are, or were found. */

@@ -10,14 +10,18 @@ export async function refresh(page) {
     const response = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const id of parts) swap(id, fresh);
-    swapElsewhere(fresh, ".tablist sup", "#tab-diagnostics");
-    swapActions(fresh);
+    document.querySelector(".crumb")?.replaceWith(fresh.querySelector(".crumb") ?? "");
+    document.title = fresh.title;
+    const said = fresh.querySelector("#tab-diagnostics");
+    if (said) document.getElementById("tab-diagnostics")?.replaceChildren(...said.childNodes);
+    const link = fresh.getElementById("export");
+    if (link && !document.getElementById("export")) document.querySelector(".acts")?.prepend(link);
     const main = fresh.getElementById("main");
     page.main.dataset.status = main?.dataset.status ?? "";
     if (!main?.hasAttribute("data-ready")) return;
-    page.main.setAttribute("data-ready", "");
     page.useFallback(main.dataset.address ?? null);
     await page.load();
+    page.main.setAttribute("data-ready", "");
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     notice(error.message, "error");
@@ -30,18 +34,4 @@ function swap(id, fresh) {
   if (!old || !next) return;
   old.replaceChildren(...next.childNodes);
   old.hidden = next.hidden;
-}
-
-/** @param {Document} fresh @param {string} what @param {string} where */
-function swapElsewhere(fresh, what, where) {
-  document.querySelector(what)?.remove();
-  const found = fresh.querySelector(what);
-  if (found) document.querySelector(where)?.append(found);
-}
-
-/** @param {Document} fresh */
-function swapActions(fresh) {
-  const [tag, link] = [fresh.querySelector(".crumb .tag"), fresh.getElementById("export")];
-  if (tag && !document.querySelector(".crumb .tag")) document.querySelector(".crumb")?.append(tag);
-  if (link && !document.getElementById("export")) document.querySelector(".acts")?.prepend(link);
 }
