@@ -29,12 +29,11 @@ _FLUSHING = (signal.SIGTERM, signal.SIGABRT, signal.SIGXCPU, signal.SIGXFSZ)
 def main(connection: int, request: int, setup: wire.Message, preload: ModuleType) -> NoReturn:
     """Confine this process as ``setup`` and the request say, and call the requested function."""
     try:
-        parent = os.getppid()
         os.setpgid(0, 0)
         order = _read(request)
         function = _find(preload, order["function"])
         _keep_only(connection)
-        privileges.die_with_parent(parent)
+        privileges.die_with_parent(setup["zygote"])
         _prepare(order)
         _confine(setup, order)
         os.close(connection)

@@ -16,9 +16,17 @@ Poll = Callable[[Slot], None]
 
 
 def execute(
-    zygote: ZygoteProcess, bound: Bound, slot: Slot, call: Mapping[str, Any], limits: Limits, poll: Poll | None
+    zygote: ZygoteProcess,
+    bound: Bound,
+    slot: Slot,
+    call: Mapping[str, Any],
+    limits: Limits,
+    poll: Poll | None = None,
+    watched: Limits | None = None,
 ) -> Outcome:
     """Run ``call`` (its function, request and environment) in ``slot``; nothing of it is left afterwards.
+
+    ``watched`` is what is enforced from outside, where that is not ``limits`` too.
 
     Raises:
         ConnectionError: the zygote had ended before it could fork.
@@ -26,7 +34,7 @@ def execute(
     """
     began = time.monotonic()
     with bound.grant(slot, limits) as grant, zygote.connect(_order(slot, call, limits, grant)) as connection:
-        return Watcher(connection, slot, limits, grant, poll).watch(began)
+        return Watcher(connection, slot, watched or limits, grant, poll).watch(began)
 
 
 def _order(slot: Slot, call: Mapping[str, Any], limits: Limits, grant: Grant) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pipelines.sandbox import plan
 from pipelines.sandbox.bounds import Bound
@@ -32,8 +32,8 @@ class Finished:
 class Sandbox:
     """Runs functions of one preload module in confined children of one zygote.
 
-    Usable from several threads at once. Start it in the process that uses it: a zygote does not outlive that
-    process, and a forked copy of it must not share the zygote.
+    Usable from several threads at once; as a context manager it closes itself. Start it in the process that uses
+    it: a zygote does not outlive that process, and a forked copy of it must not share the zygote.
     """
 
     def __init__(
@@ -98,6 +98,12 @@ class Sandbox:
             if self._home is not None:
                 self._home.close()
                 self._home = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @contextlib.contextmanager
     def run(

@@ -50,13 +50,16 @@ class Watcher:
         """Wait until nothing of the run is left; kill it at a limit. ``began`` is on the monotonic clock.
 
         Raises:
-            SandboxUnavailable: the child could not be confined, or the zygote has ended.
+            ConnectionError: the zygote has ended before it told of a child.
+            SandboxUnavailable: it has ended since, or the child could not be confined.
         """
         try:
             while not self._hear(_TICK_S):
                 self._tick(time.monotonic(), began)
         except (EOFError, ConnectionError) as error:
-            self._bury()
+            if self._leader is None:
+                raise ConnectionError from error
+            self._bury(self._leader)
             raise SandboxUnavailable("the zygote ended during the run; the next run starts another") from error
         except BaseException:
             self._abandon()
@@ -149,15 +152,14 @@ class Watcher:
                 self._connection.send(b"k")
                 self._hear(_TICK_S)
             return
-        self._bury()
+        if self._leader is not None:
+            self._bury(self._leader)
 
-    def _bury(self) -> None:
+    def _bury(self, leader: int) -> None:
         """Kill what a dead zygote left; the leader has died with it."""
-        if self._leader is None or self._group is not None:
-            return  # leaving the grant empties the group
-        while procfs.group_members(self._leader):
+        while self._group is None and procfs.group_members(leader):  # else leaving the grant empties the group
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._leader, signal.SIGKILL)
+                os.killpg(leader, signal.SIGKILL)
             time.sleep(0.001)
 
 

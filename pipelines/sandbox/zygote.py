@@ -35,7 +35,7 @@ class Run:
         self.connection = connection
         self.leader = leader
         self.descriptor = os.pidfd_open(leader)
-        self.status: int | None = None
+        self.status = 0
         self.cpu_s = 0.0
         self.draining = False
 
@@ -46,18 +46,19 @@ class Run:
                 os.killpg(self.leader, number)
 
     def drain(self) -> bool:
-        """Reap what is left of the group; whether nothing is."""
-        self.draining = True
+        """Reap the leader, which has ended, and what is left of its group; whether nothing is."""
+        if not self.draining:
+            self.draining = True
+            _, self.status, usage = os.wait4(self.leader, 0)
+            self.cpu_s += usage.ru_utime + usage.ru_stime
         while True:
             try:
-                pid, status, usage = os.wait4(-self.leader, os.WNOHANG)
+                pid, _, usage = os.wait4(-self.leader, os.WNOHANG)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
             self.cpu_s += usage.ru_utime + usage.ru_stime
-            if pid == self.leader:
-                self.status = status
 
     def close(self) -> None:
         """Forget the run."""
@@ -175,7 +176,7 @@ def _readable(preload: ModuleType) -> list[str]:
     paths = sysconfig.get_paths()
     python = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     here = str(Path(__file__).parents[1])
-    return sorted({*python, here, preload.__file__ or here, *_SYSTEM})
+    return sorted(path for path in {*python, here, preload.__file__ or here, *_SYSTEM} if Path(path).exists())
 
 
 def main() -> None:
@@ -189,6 +190,7 @@ def main() -> None:
     except BaseException as error:
         wire.send(control, {"error": "".join(traceback.format_exception(error))[-8000:]})
         return
+    setup["zygote"] = os.getpid()
     setup["readable"] += _readable(preload)
     wire.send(control, {"readable": setup["readable"]})
     gc.collect()

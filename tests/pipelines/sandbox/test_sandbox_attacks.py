@@ -136,7 +136,7 @@ def test_landlock_alone_stops_network_and_signals(
     """With socket(2) let through, what the filter hides is seen to hold too: two walls, each tested."""
     monkeypatch.setattr(seccomp, "REFUSED", tuple(name for name in seccomp.REFUSED if name not in _SOCKETS))
     monkeypatch.setattr(seccomp, "ALLOWED", (*seccomp.ALLOWED, *_SOCKETS))
-    monkeypatch.setattr("pipelines.sandbox.plan._try", lambda *_: [])  # the probe would rightly object
+    monkeypatch.setattr("pipelines.sandbox.plan._try", lambda *_: (True, []))  # the probe would rightly object
     server = make_server(spec)
     name = f"loupe-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener, socket.create_server(("127.0.0.1", 0)) as tcp:

@@ -58,7 +58,7 @@ def test_a_child_deaf_to_polite_signals_is_killed(server: Server) -> None:
 def test_cpu_time_is_bounded_for_each_process(server: Server) -> None:
     outcome = meet(server, "burn", dataclasses.replace(QUICK, cpu_s=1))
     assert outcome.kind == "timeout"
-    assert 0.9 < outcome.cpu_s < 2.5
+    assert 0.5 < outcome.cpu_s < 2.5
 
 
 def test_a_fork_bomb(server: Server) -> None:

@@ -216,7 +216,7 @@ def test_when_the_server_dies_nothing_stays(tmp_path: Path, spec: ZygoteSpec, *,
     assert gone([leader, zygote])
     if also_the_zygote:
         assert list((tmp_path / "slots").iterdir()) != []
-        with Sandbox(spec, tmp_path / "slots").run("attacks:nothing", {}) as finished:
+        with Sandbox(spec, tmp_path / "slots") as next_one, next_one.run("attacks:nothing", {}) as finished:
             left = [path for path in (tmp_path / "slots").iterdir() if path != finished.slot.path.parent]
             assert left == []
     else:
@@ -267,17 +267,15 @@ def test_a_living_sandbox_is_not_swept(server: Server, spec: ZygoteSpec) -> None
 
 
 def test_a_preload_that_fails_says_why(tmp_path: Path) -> None:
-    sandbox = Sandbox(ZygoteSpec("broken", Path(sys.executable), "broken", path=(INSIDE,)), tmp_path)
-    with pytest.raises(SandboxUnavailable, match="the compiler is not installed"):
+    spec = ZygoteSpec("broken", Path(sys.executable), "broken", path=(INSIDE,))
+    with Sandbox(spec, tmp_path) as sandbox, pytest.raises(SandboxUnavailable, match="the compiler is not installed"):
         sandbox.start()
-    sandbox.close()
 
 
 def test_a_preload_with_threads_is_refused(tmp_path: Path) -> None:
-    sandbox = Sandbox(ZygoteSpec("threaded", Path(sys.executable), "threaded", path=(INSIDE,)), tmp_path)
-    with pytest.raises(SandboxUnavailable, match="2 threads"):
+    spec = ZygoteSpec("threaded", Path(sys.executable), "threaded", path=(INSIDE,))
+    with Sandbox(spec, tmp_path) as sandbox, pytest.raises(SandboxUnavailable, match="2 threads"):
         sandbox.start()
-    sandbox.close()
 
 
 def test_interpreters_are_found() -> None:
