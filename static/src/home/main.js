@@ -113,15 +113,23 @@ function request() {
   return { source: editor.source, ...(kernel && { kernel }), ...given, targets: targets.read(), ...(Object.keys(set).length && { options: set }) };
 }
 
+/** @param {boolean} on */
+function sending(on) {
+  button.disabled = on;
+  if (on) summary.dataset.state = "running";
+  else delete summary.dataset.state;
+}
+
 async function submit() {
   if (button.disabled) return;
   faults.clear();
-  button.disabled = true;
   try {
-    const { url } = await api("/compiles", { body: request() });
+    const body = request();
+    sending(true);
+    const { url } = await api("/compiles", { body });
     location.assign(url);
   } catch (error) {
-    button.disabled = false;
+    sending(false);
     faults.submission(error);
   }
 }
@@ -143,9 +151,7 @@ document.addEventListener("click", (event) => {
 });
 addEventListener("popstate", ({ state }) => void (typeof state?.source === "string" ? reopen(state.source) : openAddress()));
 // A page that comes back from the browser's cache may be sent again.
-addEventListener("pageshow", () => {
-  button.disabled = false;
-});
+addEventListener("pageshow", () => sending(false));
 if (/Mac|iP(hone|ad)/.test(navigator.userAgent)) need("[data-mod-enter]", HTMLElement).textContent = "⌘ Enter";
 followLive("options", () => {
   options.collect();
