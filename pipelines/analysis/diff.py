@@ -11,9 +11,10 @@ import pygit2
 from pygit2.enums import DiffOption
 
 from pipelines.analysis.mask import LOCATION
+from pipelines.analysis.page import Page
 from pipelines.analysis.rename import CHANGED, IDENTICAL, RENAMED, Side, classify
-from pipelines.analysis.scan import Scan, scan
-from pipelines.analysis.spans import Flags, Index, Keys
+from pipelines.analysis.scan import scan
+from pipelines.analysis.spans import Index, Keys
 from pipelines.trace import Syntax
 
 ONLY_LOCATION = 3
@@ -37,7 +38,8 @@ class Op(NamedTuple):
     """Lines [i1, i2) of the first text against [j1, j2) of the second, from 0.
 
     ``kind``: 0 the same apart from locations, 1 only renamed or indented otherwise (both pair line by line), 2 removed
-    and added, 3 lines that are only location and differ.
+    and added, 3 lines that are only location and differ. Removed and added lines can read the same, where an operand
+    or a layout of that name is another one.
     """
 
     kind: int
@@ -75,7 +77,7 @@ def align(a: Lines, b: Lines) -> Diff:
     pairs_a, pairs_b, fallback = _pair(a.keys[code_a], b.keys[code_b])
     pairs_a, pairs_b = code_a[pairs_a], code_b[pairs_b]
     kinds = classify(Side(scan_a, a.keys, pairs_a), Side(scan_b, b.keys, pairs_b), a.syntax)
-    sides = (_Side(a.text, scan_a, a.keys == LOCATION), _Side(b.text, scan_b, b.keys == LOCATION))
+    sides = (_side(a, scan_a.page), _side(b, scan_b.page))
     changed = int(np.count_nonzero(kinds == CHANGED))
     return Diff(
         _joined(_ops(*sides, pairs_a, pairs_b, kinds)),
@@ -129,22 +131,29 @@ def _encode(ids: Index) -> bytes:
 
 
 class _Side(NamedTuple):
+    """A text, its lines, and one byte a line: 1 for those that are only location."""
+
     text: bytes
-    scan: Scan
-    location: Flags
+    page: Page
+    location: bytes
 
     def slice(self, first: int, last: int) -> bytes:
         """Return the text of lines [first, last), which are not empty."""
-        page = self.scan.page
-        return self.text[int(page.starts[first]) : int(page.ends[last - 1])]
+        return self.text[int(self.page.starts[first]) : int(self.page.ends[last - 1])]
 
-    def pieces(self, first: int, last: int) -> list[tuple[int, int, int]]:
+    def pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         """Split lines [first, last) into runs: code from, code to and location to."""
-        flags = self.location[first:last]
-        turns = (np.flatnonzero(flags[1:] != flags[:-1]) + 1 + first).tolist()
-        edges = [first, *([first] if first < last and flags[0] else []), *turns, last]
-        edges += [last] * (len(edges) % 2 == 0)
-        return [(edges[n], edges[n + 1], edges[n + 2]) for n in range(0, len(edges) - 2, 2)]
+        while first < last:
+            location = self.location.find(1, first, last)
+            location = last if location < 0 else location
+            code = self.location.find(0, location, last)
+            code = last if code < 0 else code
+            yield first, location, code
+            first = code
+
+
+def _side(lines: Lines, page: Page) -> _Side:
+    return _Side(lines.text, page, (lines.keys == LOCATION).tobytes())
 
 
 def _ops(a: _Side, b: _Side, pairs_a: Index, pairs_b: Index, kinds: Index) -> Iterator[Op]:
@@ -159,16 +168,13 @@ def _ops(a: _Side, b: _Side, pairs_a: Index, pairs_b: Index, kinds: Index) -> It
         yield from _between(a, b, (i, i1), (j, j1))
         i, j = i1 + length, j1 + length
         yield Op(kind, i1, i, j1, j)
-    yield from _between(a, b, (i, a.location.size), (j, b.location.size))
+    yield from _between(a, b, (i, len(a.location)), (j, len(b.location)))
 
 
 def _between(a: _Side, b: _Side, lines_a: tuple[int, int], lines_b: tuple[int, int]) -> Iterator[Op]:
     """Tell removed and added lines from those that are only location."""
     (i, i_end), (j, j_end) = lines_a, lines_b
-    if i == i_end and j == j_end:
-        return
-    pieces = zip_longest(a.pieces(i, i_end), b.pieces(j, j_end), fillvalue=None)
-    for piece_a, piece_b in pieces:
+    for piece_a, piece_b in zip_longest(a.pieces(i, i_end), b.pieces(j, j_end)):
         i1, i2, i3 = piece_a or (i_end, i_end, i_end)
         j1, j2, j3 = piece_b or (j_end, j_end, j_end)
         if i2 > i1 or j2 > j1:
