@@ -26,19 +26,18 @@ slowest step's median, and for every task."""
 
 # A step ends in the frame after the one in which the pane that holds the pass got its new text.
 WATCH = """
-window.bench = { tasks: [], took: 0 };
+window.bench = { tasks: [], step: null };
 new PerformanceObserver((list) => {
   for (const task of list.getEntries()) bench.tasks.push(task.duration);
 }).observe({ type: "longtask", buffered: true });
-bench.shown = () => [...document.querySelectorAll(".cm-content")].map((each) => each.ariaLabel).join();
+const shown = () => [...document.querySelectorAll(".cm-content")].map((each) => each.ariaLabel).join();
 addEventListener("keydown", (event) => {
-  const before = bench.shown();
-  bench.took = 0;
-  const look = () => {
-    if (bench.shown() === before) return void requestAnimationFrame(look);
-    requestAnimationFrame(() => setTimeout(() => (bench.took = performance.now() - event.timeStamp)));
-  };
-  look();
+  const before = shown();
+  bench.step = new Promise((resolve) => {
+    const end = () => resolve(performance.now() - event.timeStamp);
+    const look = () => requestAnimationFrame(shown() === before ? look : () => setTimeout(end));
+    look();
+  });
 }, true);
 """
 
@@ -106,7 +105,7 @@ def walk(browser: Browser, server: Server, trace: str, view: str) -> Steps:
         page = context.new_page()
         page.add_init_script(WATCH)
         page.goto(f"http://127.0.0.1:{server.port}/t/{trace}?pass=ttir:0&view={view}")
-        page.wait_for_function("bench.shown().includes('ttir:0')")
+        page.wait_for_selector('.cm-content[aria-label="ttir:0"]')
         while True:
             url = page.url
             took = step(page)
@@ -125,8 +124,7 @@ def step(page: Page) -> float:
     page.keyboard.press("Shift+KeyJ")
     if page.url == url:
         return 0.0
-    page.wait_for_function("bench.took > 0")
-    took: float = page.evaluate("bench.took")
+    took: float = page.evaluate("bench.step")
     return took
 
 

@@ -54,13 +54,12 @@ def main() -> None:
         group = server.json(f"/api/v1/traces/{autotuned}")["group"]
         for each in server.json(f"/api/v1/groups/{group}")["traces"]:
             server.wait(each["id"], "done")
-        coalesce = f"/t/{trace}?pass=ttgir:2"
         for scheme in ("light", "dark"):
-            page = open_page(browser, server, coalesce, scheme)
+            page = open_page(browser, server, f"/t/{trace}?pass=ttgir:2", scheme)
             page.wait_for_selector('.cm-content[aria-label="after: ttgir:2"]')
             shoot(page, folder / f"trace-{scheme}.png")
-            shoot(open_page(browser, server, "/", scheme), folder / f"home-{scheme}.png")
-            shoot(open_page(browser, server, f"/g/{group}", scheme), folder / f"group-{scheme}.png")
+        shoot(open_page(browser, server, "/", "light"), folder / "home-light.png")
+        shoot(open_page(browser, server, f"/g/{group}", "light"), folder / "group-light.png")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from pipelines import trace
 
 ROOT = Path(__file__).parent.parent
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"""(?:\]\(|src=")([^)"#\s]+)""")
 
 
 def required() -> set[str]:
