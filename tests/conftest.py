@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pipelines.triton_path.compile import Compiler
+
+# A loaded machine is no failure: pytest-timeout bounds a test, nothing bounds one example.
+settings.register_profile("loupe", deadline=None)
+settings.load_profile("loupe")
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = Path(__file__).resolve().parent / "golden"
