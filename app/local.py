@@ -15,7 +15,6 @@ from app.models import FINAL, Event, Trace
 from app.runner import Runner
 from app.services import Services
 from app.submissions import CompileRequest, Submission, submit
-from app.worker import facts_of
 from pipelines.triton_path.compile import Compiler
 
 THREADS = 2
@@ -80,7 +79,7 @@ def local_compiler(settings: Settings) -> Iterator[LocalCompiler]:
     try:
         compiler.start()
         with services.database.write() as session:
-            workers.report(session, worker, "ready", facts=facts_of(compiler))
+            workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
         yield LocalCompiler(services, runner)
     finally:
         runner.stop(0.0)

@@ -15,7 +15,6 @@ from app.config import Settings
 from app.processes import die_with_parent
 from app.runner import Runner
 from app.services import Services
-from app.workers import Facts
 from pipelines.sandbox import SandboxUnavailable
 from pipelines.triton_path.compile import Compiler
 
@@ -68,7 +67,7 @@ class Worker:
             self._stop.wait()
             return REFUSED
         with services.database.write() as session:
-            workers.report(session, worker, "ready", facts=facts_of(compiler))
+            workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
         runner = Runner(services, compiler, worker)
         consumer = services.queue.consumer(runner.run, threads=THREADS)
         consumer.start()
@@ -96,12 +95,3 @@ class Worker:
             except SQLAlchemyError:
                 log.exception("the sweep failed")
             self._stop.wait(workers.HEARTBEAT_SECONDS)
-
-
-def facts_of(compiler: Compiler) -> Facts:
-    """Return what a started compiler tells the server."""
-    return Facts(
-        toolchain=compiler.toolchain,
-        confinement={**compiler.confinement.describe(), "trusted": compiler.confinement.trusted},
-        options=[option.model_dump(mode="json") for option in compiler.options],
-    )

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from sqlalchemy import delete, select, update
@@ -16,6 +16,9 @@ from app import jobs
 from app.api import Output
 from app.models import WorkerRow
 from pipelines.trace import Toolchain
+
+if TYPE_CHECKING:
+    from pipelines.triton_path.compile import Compiler
 
 HEARTBEAT_SECONDS = 2.0
 STALE_SECONDS = 30.0
@@ -28,6 +31,15 @@ class Facts(Output):
     toolchain: Toolchain
     confinement: dict[str, Any]
     options: list[dict[str, Any]]
+
+
+def facts_of(compiler: Compiler) -> Facts:
+    """Return what a started compiler tells the server."""
+    return Facts(
+        toolchain=compiler.toolchain,
+        confinement={**compiler.confinement.describe(), "trusted": compiler.confinement.trusted},
+        options=[option.model_dump(mode="json") for option in compiler.options],
+    )
 
 
 def register(session: Session, kind: str) -> str:

@@ -85,7 +85,7 @@ def test_file_name_is_safe_whatever_the_kernel_is_called(client: FlaskClient, bu
     kernel = built.manifest.kernel.model_copy(update={"name": '../"\r\nX: y'})
     stored = upload(client, replace(built, manifest=built.manifest.model_copy(update={"kernel": kernel})))
     with client.get(f"/api/v1/traces/{stored}/file") as answer:
-        assert answer.headers["Content-Disposition"] == "attachment; filename=_______X__y-sm_80.loupe"
+        assert answer.headers["Content-Disposition"] == "attachment; filename=______X__y-sm_80.loupe"
         assert TraceFile(answer.data).manifest.kernel.name == kernel.name
 
 
