@@ -79,8 +79,8 @@ PLANTS = {
 def test_a_dying_compiler_loses_no_snapshot(compiler: Compiler, whole: Compiled, plant: str):
     """The process dies when the ttgir passes have run and all their dumps are still in its buffer."""
     source = (
-        KERNEL
-        + f"\ndef dies(self, src, metadata, options, capability):\n    {PLANTS[plant]}\n\nCUDABackend.make_llir = dies\n"
+        f"{KERNEL}\ndef dies(self, src, metadata, options, capability):\n"
+        f"    {PLANTS[plant]}\n\nCUDABackend.make_llir = dies\n"
     )
     compiled = run(compiler, spec(source))
     manifest = compiled.manifest
