@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,8 +33,8 @@ class Finished:
 class Sandbox:
     """Runs functions of one preload module in confined children of one zygote.
 
-    Usable from several threads at once; as a context manager it closes itself. Start it in the process that uses
-    it: a zygote does not outlive that process, and a forked copy of it must not share the zygote.
+    Usable from several threads at once; as a context manager it closes itself. A zygote does not
+    outlive the process that started it, and a forked copy of that process starts one of its own.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Sandbox:
         self._directory = directory
         self._trust_code = trust_code
         self._lock = threading.RLock()
+        self._owner = os.getpid()
         self._home: Home | None = None
         self._zygote: ZygoteProcess | None = None
         self._bound: Bound | None = None
@@ -143,6 +145,8 @@ class Sandbox:
     def _ready(self) -> tuple[Home, ZygoteProcess, Bound]:
         """What a run needs, made on first use; a zygote that has ended is replaced."""
         with self._lock:
+            if self._owner != os.getpid():  # this is a forked copy of the owner, which keeps what it has
+                self._owner, self._home, self._zygote, self._bound = os.getpid(), None, None, None
             if self._home is None:
                 self._home = Home(self._directory)
             if self._zygote is None or not self._zygote.alive or self._bound is None:

@@ -175,8 +175,9 @@ def _readable(preload: ModuleType) -> list[str]:
     """What every child may read: this Python, this package, the preload module, the system's libraries."""
     paths = sysconfig.get_paths()
     python = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    python.append(f"{sys.base_prefix}/lib")
     here = str(Path(__file__).parents[1])
-    return sorted(path for path in {*python, here, preload.__file__ or here, *_SYSTEM} if Path(path).exists())
+    return sorted(path for path in {*python, here, preload.__file__ or here, *_SYSTEM} if os.path.exists(path))  # noqa: PTH110 - False where it may not look
 
 
 def main() -> None:

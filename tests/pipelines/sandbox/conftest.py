@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyseccomp
 import pytest
 
 from pipelines.sandbox import Limits, Sandbox, ZygoteSpec
+from pipelines.sandbox.syscalls import REFUSED
 
 INSIDE = Path(__file__).parent / "inside"
 QUICK = Limits(wall_s=20, cpu_s=20, memory=1 << 30, file=16 << 20, disk=64 << 20, files=2_000, processes=16)
@@ -48,6 +50,13 @@ def true_binary() -> Path:
     found = shutil.which("true")
     assert found is not None
     return Path(found).resolve()
+
+
+def call_numbers() -> dict[str, int]:
+    """The numbers of all refused system calls here, and of those that are allowed in part."""
+    names = (*REFUSED, "clone", "clone3", "close_range")
+    numbers = {name: pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) for name in names}
+    return {name: number for name, number in numbers.items() if number >= 0}
 
 
 @pytest.fixture(scope="session")

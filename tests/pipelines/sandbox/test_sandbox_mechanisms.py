@@ -16,10 +16,10 @@ from typing import Any
 
 import pyseccomp
 import pytest
-from conftest import INSIDE, QUICK, Server
+from conftest import INSIDE, QUICK, Server, call_numbers
 
 import pipelines
-from pipelines.sandbox import Sandbox, SandboxUnavailable, ZygoteSpec, bounds, landlock, plan, probe, seccomp
+from pipelines.sandbox import SandboxUnavailable, ZygoteSpec, bounds, cgroups, landlock, plan, probe, seccomp
 from pipelines.sandbox.cgroups import Groups, hierarchies
 
 NOBODY = 65534
@@ -99,7 +99,7 @@ EXPECTED = {
 LIMITS = dataclasses.replace(QUICK, memory=1200 << 20)
 
 
-def test_an_ordinary_user(world: World, tmp_path: Path) -> None:
+def test_an_ordinary_user(world: World) -> None:
     """The whole sandbox as another user: what root runs here, and what a desktop runs."""
     with tempfile.TemporaryDirectory(dir="/tmp") as slots:
         os.chown(slots, NOBODY if ROOT else -1, -1)
@@ -143,11 +143,14 @@ def test_a_uid_for_each_slot(world: World, only: Callable[..., None], make_serve
         server.sandbox.start()
         assert server.sandbox.confinement.processes == "uid per slot"
         server.check_next_run()
-        for function, request in (("fork_bomb", {}), ("allocate_in_many", {"processes": 8, "size": 200 << 20, "shared": True})):
+        for function, request in (
+            ("fork_bomb", {}),
+            ("allocate_in_many", {"processes": 8, "size": 200 << 20, "shared": True}),
+        ):
             with server.sandbox.run(f"attacks:{function}", request, limits=LIMITS) as finished:
                 assert finished.outcome.kind == EXPECTED[function]
             server.check_next_run()
-        report = server.attack("privileges")
+        report = server.attack("privileges", numbers=call_numbers())
         assert {name for name, error in report.items() if error is None} == set()
         server.sandbox.close()
 
@@ -164,7 +167,9 @@ def test_a_uid_that_cannot_read_python_is_not_chosen(
     assert "--trust-code" in str(caught.value)
 
 
-def test_groups_are_named_and_removed(make_server: Callable[..., Server], spec: ZygoteSpec) -> None:
+def test_groups_are_named_and_removed(
+    make_server: Callable[..., Server], spec: ZygoteSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where control groups can be made they are used; where not, that is said."""
     if not any("pids" in hierarchy.controllers for hierarchy in hierarchies()):
         with pytest.raises(OSError, match="no pids controller"):
@@ -175,11 +180,21 @@ def test_groups_are_named_and_removed(make_server: Callable[..., Server], spec: 
     token = server.sandbox.home.name.partition("-")[2]
     made = [hierarchy.directory / f"loupe-{token}" for hierarchy in hierarchies()]
     assert any(path.is_dir() for path in made)
+
+    monkeypatch.setattr(cgroups, "_SETTLED_S", -1)
+    stale = hierarchies()[0].directory / f"loupe-stale-{os.getpid()}" / "slot-1"
+    stale.mkdir(parents=True)
+    Groups(f"other-{os.getpid()}").close()
+    assert not stale.parent.exists()
+    server.check_next_run()
+
     server.sandbox.close()
     assert not any(path.exists() for path in made)
 
 
-def test_a_mechanism_that_does_not_bound_is_refused(only: Callable[..., None], spec: ZygoteSpec, make_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mechanism_that_does_not_bound_is_refused(
+    spec: ZygoteSpec, make_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan, "MECHANISMS", (("nothing", lambda _: bounds.Unbounded()),))
     server = make_server(spec)
     with pytest.raises(SandboxUnavailable, match="nothing: it does not bound processes"):

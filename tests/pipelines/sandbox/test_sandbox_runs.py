@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -67,7 +68,10 @@ def test_an_honest_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_cannot_be_written_outside_the_slot(server: Server) -> None:
     for name in ("../escaped", "/tmp/escaped", "a/../../escaped"):
-        with pytest.raises(ValueError, match="not a path inside"), server.sandbox.run("attacks:nothing", {}, {name: b""}):
+        with (
+            pytest.raises(ValueError, match="not a path inside"),
+            server.sandbox.run("attacks:nothing", {}, {name: b""}),
+        ):
             pytest.fail("it ran")
 
 
@@ -123,7 +127,7 @@ def test_a_growing_file_can_be_followed(server: Server) -> None:
     with server.sandbox.run("attacks:grow", {}, poll=follow) as finished:
         assert finished.outcome.ok
     assert len(set(seen)) > 3
-    assert all(later.startswith(earlier) for earlier, later in zip(seen, seen[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(seen))
 
 
 def test_when_the_poll_raises_the_run_is_killed(server: Server) -> None:
@@ -256,7 +260,7 @@ def test_closing_leaves_nothing(tmp_path: Path, spec: ZygoteSpec) -> None:
     sandbox.close()
 
 
-def test_a_living_sandbox_is_not_swept(server: Server, spec: ZygoteSpec) -> None:
+def test_a_living_sandbox_is_not_swept(server: Server) -> None:
     """Another process that uses the same directory leaves it alone."""
     server.check_next_run()
     before = sorted(server.sandbox.home.iterdir())

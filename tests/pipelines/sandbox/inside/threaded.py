@@ -4,5 +4,5 @@ import threading
 from pathlib import Path
 
 
-def warm(directory: Path) -> None:
+def warm(_: Path) -> None:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
