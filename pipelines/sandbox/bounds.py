@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import random
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ class ByUid:
         if os.geteuid() != 0:
             raise OSError("only root can give each slot a uid")
         self._lock = threading.Lock()
-        self._free = [uid for uid in range(_FIRST_UID + _UIDS, _FIRST_UID, -1) if not _known(uid)]
+        self._free = [uid for uid in range(_FIRST_UID, _FIRST_UID + _UIDS) if not _known(uid)]
+        random.SystemRandom().shuffle(self._free)  # two sandboxes of one machine should not share one
 
     @contextlib.contextmanager
     def grant(self, slot: Slot, limits: Limits) -> Iterator[Grant]:  # noqa: D102 - see Bound

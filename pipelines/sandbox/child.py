@@ -22,6 +22,7 @@ from pipelines.sandbox import landlock, privileges, probe, seccomp, wire
 from pipelines.sandbox.model import EXIT_MEMORY
 
 _ALL = 1 << 30
+_TEXT = 8000
 _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _FLUSHING = (signal.SIGTERM, signal.SIGABRT, signal.SIGXCPU, signal.SIGXFSZ)
 
@@ -72,7 +73,7 @@ def _prepare(order: wire.Message) -> None:
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - descriptors, open until the end
+        open(number, mode, 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - descriptors, open until the end
         for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     _set_environment({"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": slot, "TMPDIR": slot, **order["env"]})
@@ -115,33 +116,40 @@ def _confine(setup: wire.Message, order: wire.Message) -> None:
 
 def _refuse(connection: int, error: BaseException) -> NoReturn:
     """Tell the sandbox why user code was not started, and end."""
-    text = "".join(traceback.format_exception(error))[-8000:]
-    wire.send(socket.socket(fileno=connection), {"refused": str(error), "traceback": text})
-    os._exit(1)
+    try:
+        text = "".join(traceback.format_exception(error))[-_TEXT:]
+        wire.send(socket.socket(fileno=connection), {"refused": str(error), "traceback": text})
+    finally:
+        os._exit(1)
 
 
 def _call(function: Callable[[Any], None], request: object) -> NoReturn:
-    code = 0
+    """Call, and leave through libc's exit whatever happens: it flushes what C++ has buffered."""
+    code = 1
     try:
-        function(request)
-    except SystemExit as error:
-        code = _exit_code(error)
-    except BaseException as error:
-        code = EXIT_MEMORY if isinstance(error, MemoryError) else 1
-        traceback.print_exc()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            code = code or 1
-    privileges.libc.exit(code)
+        code = _outcome(function, request)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        privileges.libc.exit(code)
     raise AssertionError("exit returned")
 
 
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
+def _outcome(function: Callable[[Any], None], request: object) -> int:
+    """The exit code that tells how the function ended."""
+    try:
+        function(request)
+    except SystemExit as error:
+        if error.code is None:
+            return 0
+        if isinstance(error.code, int):
+            return error.code & 0xFF
+        print(error.code, file=sys.stderr)
+    except MemoryError:
+        traceback.print_exc()
+        return EXIT_MEMORY
+    except BaseException:
+        traceback.print_exc()
+    else:
         return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(error.code, file=sys.stderr)
     return 1

@@ -44,13 +44,17 @@ class Home:
     def slot(self) -> Iterator[Slot]:
         """An empty slot, removed with all that is in it when the context is left."""
         name = f"slot-{next(self._numbers)}"
-        os.mkdir(name, 0o700, dir_fd=self._descriptor)
-        descriptor = os.open(name, _DIRECTORY, dir_fd=self._descriptor)
+        home = os.dup(self._descriptor)  # valid to the end, whoever closes the sandbox meanwhile
         try:
-            yield Slot(self.path / name, descriptor)
+            os.mkdir(name, 0o700, dir_fd=home)
+            descriptor = os.open(name, _DIRECTORY, dir_fd=home)
+            try:
+                yield Slot(self.path / name, descriptor)
+            finally:
+                os.close(descriptor)
+                tree.remove(home, name)
         finally:
-            os.close(descriptor)
-            tree.remove(self._descriptor, name)
+            os.close(home)
 
     def close(self) -> None:
         """Remove it."""

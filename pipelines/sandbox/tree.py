@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 512
@@ -60,29 +62,33 @@ def _measure(descriptor: int, entries: int, depth: int) -> tuple[int, int]:
 def remove(parent: int, name: str) -> None:
     """Remove the tree ``name`` in the open directory ``parent``, when nothing writes to it any more.
 
-    Subdirectories are moved up to the top before they are emptied, so any depth needs two descriptors.
+    Subdirectories are moved up to the top before they are emptied, so any depth needs two descriptors. What has
+    gone meanwhile is no error: two may remove at once.
     """
-    try:
+    with contextlib.suppress(FileNotFoundError):
         top = _open(parent, name)
-    except FileNotFoundError:
-        return
+        try:
+            prefix = f"{secrets.token_hex(8)}-{{}}"
+            numbers = itertools.count()
+            while below := _unlink_files(top):
+                for directory in below:
+                    with contextlib.suppress(FileNotFoundError):
+                        _flatten(top, directory, map(prefix.format, numbers))
+        finally:
+            os.close(top)
+        os.rmdir(name, dir_fd=parent)
+
+
+def _flatten(top: int, name: str, names: Iterator[str]) -> None:
+    """Move the directories in ``name`` to ``top``, under new names, and remove the rest of it."""
+    inner = _open(top, name)
     try:
-        prefix = secrets.token_hex(8)
-        moved = 0
-        while below := _unlink_files(top):
-            for directory in below:
-                inner = _open(top, directory)
-                try:
-                    for deeper in _unlink_files(inner):
-                        _unlock(inner, deeper)
-                        os.rename(deeper, f"{prefix}-{moved}", src_dir_fd=inner, dst_dir_fd=top)
-                        moved += 1
-                finally:
-                    os.close(inner)
-                os.rmdir(directory, dir_fd=top)
+        for deeper in _unlink_files(inner):
+            _unlock(inner, deeper)
+            os.rename(deeper, next(names), src_dir_fd=inner, dst_dir_fd=top)
     finally:
-        os.close(top)
-    os.rmdir(name, dir_fd=parent)
+        os.close(inner)
+    os.rmdir(name, dir_fd=top)
 
 
 def _unlock(parent: int, name: str) -> None:
@@ -106,5 +112,6 @@ def _unlink_files(descriptor: int) -> list[str]:
         if directory:
             directories.append(name)
         else:
-            os.unlink(name, dir_fd=descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=descriptor)
     return directories

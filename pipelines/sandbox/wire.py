@@ -9,6 +9,9 @@ from typing import Any
 
 Message = dict[str, Any]
 
+_REQUEST = b"r"
+_GOODBYE = b"q"
+
 
 def send(connection: socket.socket, message: Message) -> None:
     """Send one message."""
@@ -48,25 +51,30 @@ class Lines:
 def send_descriptors(control: socket.socket, *descriptors: int) -> None:
     """Hand copies of open descriptors to the other side of ``control``."""
     rights = array.array("i", descriptors)
-    control.sendmsg([b"r"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    control.sendmsg([_REQUEST], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
 
 
 def send_goodbye(control: socket.socket) -> None:
     """Announce that ``control`` closes because its owner wants to, not because it has died."""
-    control.send(b"q")
+    control.send(_GOODBYE)
 
 
-def receive_descriptors(control: socket.socket, count: int) -> list[int]:
-    """Take ``count`` descriptors handed over; none at a goodbye.
+def receive_descriptors(control: socket.socket, count: int) -> list[int] | None:
+    """Take ``count`` descriptors handed over; None at a goodbye.
 
     Raises:
         EOFError: the other side has died.
+        OSError: they did not all fit into this process's table.
     """
     received = array.array("i")
     data, ancillary, _, _ = control.recvmsg(1, socket.CMSG_LEN(count * received.itemsize))
     if not data:
         raise EOFError
+    if data == _GOODBYE:
+        return None
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received.frombytes(content)
+    if len(received) != count:
+        raise OSError("too many open files")
     return list(received)

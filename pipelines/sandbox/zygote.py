@@ -25,6 +25,7 @@ from pipelines.sandbox import child, home, wire
 from pipelines.sandbox.privileges import become_subreaper
 
 _DRAIN_MS = 5
+_TEXT = 8000
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/dev/urandom")
 
 
@@ -93,7 +94,7 @@ class Zygote:
                     except (EOFError, ConnectionError):
                         self._end()
                         return False
-                    if not received:
+                    if received is None:
                         self._end()
                         return True
                     self._fork(*received)
@@ -101,7 +102,14 @@ class Zygote:
                 self._drain(run)
 
     def _fork(self, connection: int, request: int) -> None:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            with socket.socket(fileno=connection) as told, contextlib.suppress(OSError):
+                wire.send(told, {"refused": f"fork: {error.strerror}", "traceback": ""})
+                wire.send(told, {"status": 1, "cpu_s": 0.0})
+            os.close(request)
+            return
         if pid == 0:
             child.main(connection, request, self.setup, self.preload)
         os.close(request)
@@ -189,7 +197,7 @@ def main() -> None:
     try:
         preload = _warm(setup)
     except BaseException as error:
-        wire.send(control, {"error": "".join(traceback.format_exception(error))[-8000:]})
+        wire.send(control, {"error": "".join(traceback.format_exception(error))[-_TEXT:]})
         return
     setup["zygote"] = os.getpid()
     setup["readable"] += _readable(preload)

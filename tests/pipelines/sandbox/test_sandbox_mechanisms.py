@@ -239,3 +239,18 @@ def test_what_the_probe_finds_missing_is_named(
     with pytest.raises(SandboxUnavailable, match="making a socket is possible"):
         make_server(spec).sandbox.start()
     assert probe.FUNCTION == "pipelines.sandbox.probe:probe"
+
+
+def test_a_version_2_group_is_made_where_controllers_are_delegated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This reads a tree of files: whether groups in it bound anything is for the trial in a child to find."""
+    own = tmp_path / "user.slice" / "app.slice" / "terminal.scope"
+    own.mkdir(parents=True)
+    for directory, enabled in ((own, ""), (own.parent, "memory pids\n"), (own.parents[1], "cpu memory pids\n")):
+        (directory / "cgroup.subtree_control").write_text(enabled)
+    monkeypatch.setattr(cgroups, "_mounts", lambda: [("/", tmp_path, "cgroup2", {"rw"})])
+    monkeypatch.setattr(cgroups, "_own_groups", lambda: [("", "/user.slice/app.slice/terminal.scope")])
+    assert hierarchies() == [cgroups.Hierarchy(own.parent, 2, frozenset({"memory", "pids"}))]
+    monkeypatch.setattr(cgroups, "_mounts", lambda: [("/user.slice/app.slice", tmp_path, "cgroup2", {"rw"})])
+    assert hierarchies() == []

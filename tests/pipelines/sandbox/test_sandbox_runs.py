@@ -33,6 +33,8 @@ from pipelines.sandbox.elf import with_interpreters
         ("abort", None, "signal", None, signal.SIGABRT),
         ("segfault", None, "signal", None, signal.SIGSEGV),
         ("memory", None, "memory", 77, None),
+        ("raise without stderr", None, "exit", 1, None),
+        ("exit from a thread", 5, "exit", 5, None),
     ],
 )
 def test_outcomes(server: Server, how: str, code: Any, kind: str, exit_code: int | None, number: int | None) -> None:
@@ -258,6 +260,39 @@ def test_closing_leaves_nothing(tmp_path: Path, spec: ZygoteSpec) -> None:
     assert gone([zygote])
     assert list((tmp_path / "slots").iterdir()) == []
     sandbox.close()
+
+
+def test_closing_ends_what_runs(make_server: Callable[..., Server], spec: ZygoteSpec) -> None:
+    server = make_server(spec)
+    pids: list[int] = []
+
+    def look(slot: Slot) -> None:
+        if (pid := slot.read("hanging", 100)) and not pids:
+            pids.append(int(pid))
+            threading.Thread(target=server.sandbox.close).start()
+
+    with pytest.raises(SandboxUnavailable, match="zygote ended"), server.sandbox.run("attacks:hang", {}, poll=look):
+        pytest.fail("it ended")
+    assert gone(pids)
+    assert eventually(lambda: list((server.directory / "slots").iterdir()) == [])
+    server.check_next_run()
+
+
+def test_a_forked_copy_of_the_server_starts_its_own_zygote(server: Server) -> None:
+    server.check_next_run()
+    before = server.sandbox.zygote_pid
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            server.check_next_run()
+            code = 0 if server.sandbox.zygote_pid not in (None, before) else 2
+            server.sandbox.close()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert server.sandbox.zygote_pid == before
+    server.check_next_run()
 
 
 def test_a_living_sandbox_is_not_swept(server: Server) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ def exits(request: Any) -> None:
     match request["how"]:
         case "raise":
             raise ValueError("the user's own mistake")
+        case "raise without stderr":
+            os.closerange(0, 3)
+            raise ValueError("nobody hears this")
+        case "exit from a thread":
+            threading.Thread(target=os._exit, args=(request["code"],)).start()
+            time.sleep(60)
         case "memory":
             raise MemoryError
         case "exit":

@@ -47,3 +47,7 @@ def compile(request: Any) -> None:  # noqa: A001 - the function's name in the re
     kernel = compile_softmax(request["arch"])
     for name, content in kernel.asm.items():
         Path(f"out.{name}").write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def nothing(request: Any) -> None:
+    """Return at once: what is left is the sandbox's own cost."""
