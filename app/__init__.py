@@ -21,6 +21,7 @@ from app import (
     targets,
     texts,
     traces,
+    wire,
 )
 from app.config import MAX_JSON_BYTES, Settings
 from app.event_log import Watcher
@@ -41,6 +42,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.extensions[EXTENSION] = opened
     app.extensions[events.WATCHER] = Watcher(opened.database)
     errors.register(app)
+    app.after_request(wire.compress)  # runs after what is registered later
     security.register(app, settings)
     assets.register(app)
     for noun in NOUNS:

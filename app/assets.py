@@ -33,10 +33,20 @@ class Assets:
         except (OSError, KeyError, ValueError):
             raise ApiError(503, f"The front end is not built: {name} is missing. Run make setup.") from None
 
+    @property
+    def version(self) -> float:
+        """When the front end was built."""
+        try:
+            return (self.dist / "manifest.json").stat().st_mtime
+        except OSError:
+            return 0.0
+
+
+assets = Assets()
+
 
 def register(app: Flask) -> None:
     """Give templates ``asset(name)``."""
-    assets = Assets()
 
     def asset(name: str) -> str:
         return url_for("assets.read", name=assets.file(name))

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.api import Output
 from app.errors import ApiError
 from app.ids import PERMALINK
-from app.models import AddendumRow, Group, Trace
+from app.models import FINAL, AddendumRow, Group, Trace
 from app.services import Services
 from pipelines.analysis.summary import Summary
 from pipelines.trace import Failure, Manifest, Resources, StageTime
@@ -95,7 +95,7 @@ def whole(services: Services, session: Session, trace: Trace) -> TraceReply:
     return TraceReply(
         **_common(trace, manifest),
         manifest=manifest,
-        summary=services.analyses.summary(trace.content) if trace.content else None,
+        summary=_summary(services, trace),
         times=_times(session, trace.content) if trace.content else None,
     )
 
@@ -131,6 +131,15 @@ def _common(trace: Trace, manifest: Manifest | None) -> dict[str, Any]:
 
 def _manifest(services: Services, trace: Trace) -> Manifest | None:
     return services.blobs.open(trace.content).manifest if trace.content else None
+
+
+def _summary(services: Services, trace: Trace) -> Summary | None:
+    """Return the summary; while a trace is compiled only if it is ready, since the page should not wait for it."""
+    if trace.content is None:
+        return None
+    if trace.status not in FINAL:
+        return services.analyses.kept_summary(trace.content)
+    return services.analyses.summary(trace.content)
 
 
 def _times(session: Session, content: str) -> tuple[StageTime, ...] | None:

@@ -33,6 +33,7 @@ class _Running:
     job: Job
     key: str
     interim: Future[str] | None = None
+    final: str | None = None
     launches: tuple[LaunchFound, ...] = field(default=())
 
 
@@ -44,8 +45,8 @@ class Runner:
         self._compiler = compiler
         self._worker = worker
         self._batch = EventBatch(services.database)
-        # Storing the interim trace runs beside the disassembly.
-        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="store")
+        # Storing and summarizing the interim trace run beside the disassembly.
+        self._beside = ThreadPoolExecutor(max_workers=4, thread_name_prefix="store")
         self._running: dict[str, Job] = {}
         self._idle = threading.Condition()
         self._stopping = False
@@ -111,7 +112,7 @@ class Runner:
             found = tuple(LaunchFound.model_validate(item, strict=False) for item in _list(event.data.get("launches")))
             self._take_launches(running, found)
         elif event.interim is not None:
-            running.interim = self._beside.submit(self._show_interim, running.job, event.interim)
+            running.interim = self._beside.submit(self._show_interim, running, event.interim)
         else:
             self._batch.add(running.job.trace_id, event.kind, dict(event.data))
 
@@ -139,12 +140,24 @@ class Runner:
         for trace_id in traces:
             self._services.queue.send(trace_id)
 
-    def _show_interim(self, job: Job, compiled: Compiled) -> str:
+    def _show_interim(self, running: _Running, compiled: Compiled) -> str:
         content = self._keep(compiled, durable=False)
         self._batch.flush()
         with self._services.database.write() as session:
-            jobs.show_interim(session, job, content, compiled.manifest.kernel.name)
+            jobs.show_interim(session, running.job, content, compiled.manifest.kernel.name)
+        self._beside.submit(self._summarize, running, content)
         return content
+
+    def _summarize(self, running: _Running, interim: str) -> None:
+        """Have the summary ready before somebody asks for it; nothing waits for this."""
+        try:
+            self._services.analyses.summary(interim)
+            if running.final:
+                self._services.analyses.extend_summary(interim, running.final)
+            else:
+                self._batch.add(running.job.trace_id, "summary", {})
+        except Exception:
+            log.exception("summarizing %s failed", running.job.trace_id)
 
     def _keep(self, compiled: Compiled, *, durable: bool) -> str:
         content = compiled.manifest.content
@@ -155,6 +168,7 @@ class Runner:
         job, manifest = running.job, compiled.manifest
         content = self._keep(compiled, durable=True)
         interim = running.interim.result() if running.interim else None
+        running.final = content
         if interim and interim != content:
             self._services.analyses.extend_summary(interim, content)
         self._take_launches(running, compiled.launches)

@@ -6,12 +6,15 @@ import secrets
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, request
 
 from app.config import Settings
 from app.errors import ApiError
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# Random, so that no text of a trace can contain it.
+_NONCE_SLOT = f"nonce-{secrets.token_urlsafe(16)}"
+
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 HEADERS = {
@@ -43,10 +46,11 @@ def host_name(netloc: str) -> str | None:
 
 
 def csp_nonce() -> str:
-    """Return this response's nonce for style elements (CodeMirror makes one)."""
-    if "csp_nonce" not in g:
-        g.csp_nonce = secrets.token_urlsafe(16)
-    return str(g.csp_nonce)
+    """Return what stands in pages for the nonce of style elements (CodeMirror makes one).
+
+    A page may be kept and sent again; each response gets a nonce of its own in its place.
+    """
+    return _NONCE_SLOT
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -63,7 +67,7 @@ def register(app: Flask, settings: Settings) -> None:
     def protect(response: Response) -> Response:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        response.headers.setdefault("Content-Security-Policy", _policy(response))
+        response.headers.setdefault("Content-Security-Policy", _policy(_fill_nonce(response)))
         return response
 
     app.jinja_env.globals["csp_nonce"] = csp_nonce
@@ -89,10 +93,21 @@ def check_origin() -> None:
         raise ApiError(403, "A page of another site may not change anything here.")
 
 
-def _policy(response: Response) -> str:
-    style = "'self'"
-    if response.mimetype == "text/html" and "csp_nonce" in g:
-        style += f" 'nonce-{g.csp_nonce}'"
+def _fill_nonce(response: Response) -> str | None:
+    """Put a new nonce into a page that asks for one; return it."""
+    if response.mimetype != "text/html" or response.is_streamed:
+        return None
+    page = response.get_data()
+    slot = _NONCE_SLOT.encode()
+    if slot not in page:
+        return None
+    nonce = secrets.token_urlsafe(16)
+    response.set_data(page.replace(slot, nonce.encode()))
+    return nonce
+
+
+def _policy(nonce: str | None) -> str:
+    style = f"'self' 'nonce-{nonce}'" if nonce else "'self'"
     return (
         f"default-src 'self'; style-src {style}; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
         "form-action 'self'; frame-ancestors 'none'"

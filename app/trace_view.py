@@ -98,10 +98,17 @@ def make_view(services: Services, reply: TraceReply, query: PageQuery, *, script
 
 def default_address(reply: TraceReply, manifest: Manifest) -> str:
     """Return the failing pass where it left IR, else the first pass that changed something, else what there is."""
-    rows = reply.summary.rows if reply.summary else {}
-    if manifest.failure and manifest.failure.address in rows:
+    texts = {snapshot.address: snapshot.text for snapshot in manifest.snapshots()}
+    if manifest.failure and manifest.failure.address in texts:
         return manifest.failure.address
-    return next((address for address, row in rows.items() if row.changed), "source")
+    if reply.summary:
+        return next((address for address, row in reply.summary.rows.items() if row.changed), "source")
+    return next((address for address in texts if _differs(manifest, address, texts)), "source")
+
+
+def _differs(manifest: Manifest, address: str, texts: dict[str, str]) -> bool:
+    before = previous(manifest, address)
+    return before is not None and texts[before] != texts[address]
 
 
 def _mode(asked: str | None, other: Snapshot | None) -> Mode:

@@ -6,6 +6,7 @@ from flask import Blueprint, Response, render_template, request, send_file
 
 from app import replies, wire
 from app.api import Endpoint, Output, endpoint, parse_query
+from app.assets import assets
 from app.cache import MemoryCache
 from app.errors import ApiError
 from app.models import FINAL, Trace
@@ -21,9 +22,11 @@ from pipelines.tracefile import SUFFIX
 blueprint = Blueprint("traces", __name__)
 
 REPLY_BYTES = 64 << 20
+PAGE_BYTES = 32 << 20
 MEDIA_TYPE = "application/vnd.loupe.trace"
 
 _replies: MemoryCache[Packed] = MemoryCache(REPLY_BYTES)
+_pages: MemoryCache[str] = MemoryCache(PAGE_BYTES)
 
 
 class PassReply(Output):
@@ -54,14 +57,20 @@ class UploadReply(Output):
 def show(trace_id: str) -> Response:
     """Serve a trace's page: progress while it is compiled, then the trace, at the same address."""
     query = parse_query(PageQuery)
+    scripted = request.cookies.get(SCRIPTED) == "1"
     found = services()
-    with found.database.read() as session:
-        reply = replies.whole(found, session, replies.get_trace(session, trace_id))
-    view = make_view(found, reply, query, scripted=request.cookies.get(SCRIPTED) == "1")
-    response = Response(render_template("traces/show.html", trace=reply, view=view), mimetype="text/html")
+    key = f"{_key(found, trace_id)}:{query!r}:{scripted}:{assets.version}"
+    page, status = _pages.get(key), 200
+    if page is None:
+        with found.database.read() as session:
+            trace = replies.whole(found, session, replies.get_trace(session, trace_id))
+        view = make_view(found, trace, query, scripted=scripted)
+        page, status = render_template("traces/show.html", trace=trace, view=view), 404 if view.error else 200
+        if trace.status in FINAL and status == 200:
+            _pages.put(key, page, len(page))
+    response = Response(page, status=status, mimetype="text/html")
     response.headers["Cache-Control"] = wire.REVALIDATE
-    if view.error:
-        response.status_code = 404
+    response.headers["Vary"] = "Cookie"
     return response
 
 

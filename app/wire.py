@@ -44,6 +44,21 @@ def encode(data: bytes, encoding: Encoding) -> bytes:
     return data
 
 
+def compress(response: Response) -> Response:
+    """Compress a page or a JSON answer that is made for one request."""
+    kinds = ("text/html", "application/json")
+    if response.mimetype not in kinds or response.is_streamed or response.status_code == 304:
+        return response
+    if "Content-Encoding" in response.headers or "ETag" in response.headers:
+        return response
+    response.vary.add("Accept-Encoding")
+    data, encoding = response.get_data(), accepted()
+    if len(data) >= SMALL and encoding != "identity":
+        response.set_data(encode(data, encoding))
+        response.headers["Content-Encoding"] = encoding
+    return response
+
+
 @dataclass(frozen=True)
 class Packed:
     """A body that is served many times: each encoding is made once."""
