@@ -78,8 +78,9 @@ export class DiffPanes {
 
   /** @param {number} top */
   #scrollTo(top) {
-    if (!this.#unified) this.left.scrollTo(top);
-    this.right.scrollTo(top);
+    const panes = this.#unified ? [this.right] : [this.left, this.right];
+    for (const pane of panes) pane.settle();
+    for (const pane of panes) pane.scrollTo(top);
   }
 
   /** @param {Sides} sides @param {Shared} shared */

@@ -6,6 +6,9 @@ import { TracePage } from "./page.js";
 import { Progress } from "./progress.js";
 import { refresh } from "./refresh.js";
 
+// Tells the server that this browser fetches texts itself, so that it need not highlight them into the page.
+document.cookie = "scripted=1; path=/; max-age=31536000; samesite=lax";
+
 const page = new TracePage();
 wireKeys(page, typing);
 need("[data-share]", HTMLButtonElement).addEventListener("click", async () => {

@@ -91,7 +91,7 @@ const longest = 400;
 /** @typedef {{text: string, mask: string, from: number, to: number}} Word */
 
 /**
- * The columns that differ between two lines; names of values, labels and locations are compared as if equal.
+ * The columns that differ between two lines. Names of values and labels count only where nothing else differs.
  * @param {string} before
  * @param {string} after
  * @param {Syntax} syntax
@@ -104,9 +104,21 @@ export function changedWords(before, after, syntax) {
   let [endA, endB] = [a.length, b.length];
   while (endA > start && endB > start && a[endA - 1].mask === b[endB - 1].mask) endA--, endB--;
   const [restA, restB] = [a.slice(start, endA), b.slice(start, endB)];
+  if (!restA.length && !restB.length) return changedNames(a, b);
   if (restA.length > longest || restB.length > longest) return { a: join(restA), b: join(restB) };
   const keep = common(restA, restB);
   return { a: join(restA.filter((_, at) => !keep.a.has(at))), b: join(restB.filter((_, at) => !keep.b.has(at))) };
+}
+
+/**
+ * Of lines that differ in names alone, the operands that are named otherwise; what they define is no change.
+ * @param {Word[]} a
+ * @param {Word[]} b
+ */
+function changedNames(a, b) {
+  const after = a.findIndex((word) => word.text === "=");
+  const differ = a.map((word, at) => at > after && word.text !== b[at].text);
+  return { a: join(a.filter((_, at) => differ[at])), b: join(b.filter((_, at) => differ[at])) };
 }
 
 /** @param {string} line @param {Syntax} syntax @returns {Word[]} */
@@ -114,7 +126,7 @@ function tokenize(line, syntax) {
   const skip = inlineLocations(line, syntax);
   /** @type {Word[]} */
   const out = [];
-  for (const { 0: text, index: from } of line.matchAll(/%[\w.$#-]+|\^\w+|[\w.$]+|\s+|./g)) {
+  for (const { 0: text, index: from } of line.matchAll(/[%#!@^][\w.$-]+(?:[:#]\d+)?|[\w.$]+|\s+|./g)) {
     if (skip.some(([low, high]) => from >= low && from < high)) continue;
     out.push({ text, mask: /^[%^]\w/.test(text) ? text[0] : text, from, to: from + text.length });
   }

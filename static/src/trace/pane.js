@@ -139,19 +139,14 @@ export class Pane {
     this.view.setState(state);
   }
 
-  /**
-   * Scrolls to an offset at once, and again when CodeMirror has measured the new state's lines.
-   * @param {number} top pixels
-   */
+  /** Measures the lines of a state just shown: until then CodeMirror guesses their height, and would move what is scrolled to. */
+  settle() {
+    this.view.lineBlockAtHeight(0);
+  }
+
+  /** @param {number} top pixels */
   scrollTo(top) {
-    const { scroller } = this;
-    scroller.scrollTop = top;
-    this.view.requestMeasure({
-      read: () => scroller.scrollTop,
-      write: (now) => {
-        if (Math.abs(now - top) > 1) scroller.scrollTop = top;
-      },
-    });
+    this.scroller.scrollTop = top;
   }
 
   /**

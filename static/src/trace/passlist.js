@@ -5,6 +5,8 @@ import { plural } from "../lib/format.js";
 export class PassList {
   /** @type {HTMLDetailsElement[]} folds that opened only to show the selected pass */
   #borrowed = [];
+  /** @type {Set<HTMLDetailsElement>} folds that opened only for the filter */
+  #opened = new Set();
   #filter = "";
   /** @type {HTMLElement | undefined} */
   #selected;
@@ -76,7 +78,19 @@ export class PassList {
     for (const part of this.list.querySelectorAll("section, details")) {
       part.classList.toggle("found", Boolean(part.querySelector(".found > a")));
     }
+    this.#openFound(words.length > 0);
     this.count();
+  }
+
+  /** Opens the folds that hold what was found, and closes them when the filter lets go of them. @param {boolean} filtering */
+  #openFound(filtering) {
+    for (const fold of this.list.querySelectorAll("details")) {
+      const found = filtering && fold.classList.contains("found");
+      if (found && !fold.open) {
+        fold.open = true;
+        this.#opened.add(fold);
+      } else if (!found && this.#opened.delete(fold)) fold.open = fold.querySelector('[aria-current="true"]') !== null;
+    }
   }
 
   clear() {

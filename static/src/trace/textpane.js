@@ -30,5 +30,6 @@ export function showText(pane, doc, entry, shared) {
   ]);
   const top = pane.scroller.scrollTop;
   pane.show(state);
+  pane.settle();
   pane.scrollTo(top);
 }

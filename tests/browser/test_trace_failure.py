@@ -1,0 +1,54 @@
+"""A failed trace shows everything up to the failure, what was said, and where in the source."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server
+from tests.browser.trace_page import TracePage
+
+Compile = Callable[..., dict[str, Any]]
+
+
+def test_a_failing_pass_is_marked_and_shown_first(page: Page, server: Server, compile_example: Compile) -> None:
+    trace = TracePage(page, server, compile_example("fails_in_pass")["traces"][0]["id"])
+    failure = trace.manifest["failure"]
+    page.goto(f"/t/{trace.id}")
+    expect(page.get_by_role("alert")).to_contain_text(failure["message"].splitlines()[0][:60])
+    expect(page.locator("#title-address")).to_have_text(failure["address"])
+    row = page.locator(f'#list a[data-address="{failure["address"]}"]')
+    expect(row).to_contain_text("failed")
+    expect(row).to_have_attribute("aria-current", "true")
+    expect(page.locator("#right .cm-line").first).to_be_visible()
+    page.keyboard.press("k")
+    expect(page.locator("#title-address")).not_to_have_text(failure["address"])
+
+
+def test_what_the_compiler_said_leads_to_the_line(page: Page, server: Server, compile_example: Compile) -> None:
+    trace = TracePage(page, server, compile_example("fails_in_pass")["traces"][0]["id"])
+    said = next(item for item in trace.manifest["diagnostics"] if item["line"])
+    page.goto(f"/t/{trace.id}")
+    link = page.locator(f'#card a[data-source-line="{said["line"]}"]').first
+    link.click()
+    expect(page).to_have_url(re.compile(rf"pass=source#L{said['line']}$"))
+    expect(page.locator("#source .cm-line.is-marked")).to_be_in_viewport()
+    expect(page.locator("#source .source-remark").first).to_contain_text(said["message"][:40])
+    page.locator("#source .source-remark a").first.click()
+    expect(page.locator("#work")).to_be_visible()
+
+
+def test_the_remarks_tab_lists_all(page: Page, server: Server, compile_example: Compile) -> None:
+    trace = TracePage(page, server, compile_example("fails_in_pass")["traces"][0]["id"])
+    page.goto(f"/t/{trace.id}")
+    page.get_by_role("tab", name=re.compile("^Remarks")).click()
+    expect(page.locator("#sheet-diagnostics tbody tr")).to_have_count(len(trace.manifest["diagnostics"]))
+
+
+def test_a_kernel_that_ptxas_refuses_keeps_its_ptx(page: Page, server: Server, compile_example: Compile) -> None:
+    trace = TracePage(page, server, compile_example("fails_in_ptxas")["traces"][0]["id"])
+    page.goto(f"/t/{trace.id}?pass=ptx")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator("#right .cm-content")).to_contain_text(".version")
+    expect(page.locator("#facts")).to_have_text("failed")
