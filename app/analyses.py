@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,8 @@ class Analyses:
         self._cache = cache
         self._texts: MemoryCache[bytes] = MemoryCache(TEXT_BYTES)
         self._keys: MemoryCache[Keys] = MemoryCache(KEY_BYTES)
+        # One at a time: many requests for one large trace should not each compute it.
+        self._summarizing = threading.Lock()
 
     def text(self, trace: TraceFile, name: str, syntax: Syntax, *, raw: bool = False) -> bytes:
         """Return a text as it is shown: SASS without encodings unless ``raw``."""
@@ -74,13 +77,17 @@ class Analyses:
         kept = self.kept_summary(content)
         if kept is not None:
             return kept
+        with self._summarizing:
+            return self.kept_summary(content) or self._keep_summary(content, self._summarize(content))
+
+    def _summarize(self, content: str) -> Summary:
         trace = self._blobs.open(content)
         sass = trace.manifest.artifact("sass")
 
         def shown(name: str) -> bytes:
             return self.text(trace, name, "sass" if sass and name == sass.digest else "text")
 
-        return self._keep_summary(content, summarize(trace.manifest, shown, self.keys))
+        return summarize(trace.manifest, shown, self.keys)
 
     def kept_summary(self, content: str) -> Summary | None:
         """Return a summary that was computed before, or None."""

@@ -13,6 +13,10 @@ MAX_UPLOAD_BYTES = 512 << 20
 CACHE_BYTES = 2 << 30
 
 
+class HomeError(Exception):
+    """The folder that holds Loupe's data cannot be used; the message says why and what to do."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Where data lives, what is served, and who may ask."""
@@ -53,9 +57,13 @@ class Settings:
         )
 
     def prepare(self) -> None:
-        """Create the home's folders, readable by their owner only."""
-        for path in (self.home, self.blobs, self.cache, self.slots, self.uploads):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Create the home's folders, readable by their owner only; raise HomeError where that cannot be."""
+        try:
+            for path in (self.home, self.blobs, self.cache, self.slots, self.uploads):
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            words = f"{self.home} cannot hold Loupe's data: {error.strerror}; name another folder in LOUPE_HOME"
+            raise HomeError(words) from None
 
     @property
     def database(self) -> Path:

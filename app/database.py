@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.orm import Session
 
+from app.config import HomeError
+
 HEAD = "0001"
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 10
@@ -65,7 +67,7 @@ def migrate(path: Path) -> None:
     """Bring the database at ``path`` to the newest revision; safe from several processes at once.
 
     Raises:
-        RuntimeError: the database was made by a newer Loupe.
+        HomeError: the file is no database, or was made by a newer Loupe.
     """
     if _revision(path) == HEAD:
         return
@@ -86,7 +88,7 @@ def _upgrade(path: Path) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise RuntimeError(f"{path} cannot be opened by this version of Loupe: {error}") from None
+        raise HomeError(f"{path} cannot be opened by this version of Loupe: {error}") from None
 
 
 def _revision(path: Path) -> str | None:
@@ -97,6 +99,8 @@ def _revision(path: Path) -> str | None:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.OperationalError:
         return None
+    except sqlite3.DatabaseError as error:
+        raise HomeError(f"{path} cannot be read: {error}; move it away to start with an empty one") from None
     finally:
         connection.close()
     return str(row[0]) if row else None

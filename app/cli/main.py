@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import logging
+from typing import Any
 
 import click
+
+from app.config import HomeError
 
 COMMANDS = {
     "serve": "app.cli.serve",
@@ -31,6 +34,13 @@ class Lazy(click.Group):
         command = importlib.import_module(COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)  # noqa: S101 - narrows an untyped import
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a home that cannot be used is told without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except HomeError as error:
+            raise click.ClickException(str(error)) from None
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -19,6 +19,6 @@ def command(host: str | None, port: int | None, home: str | None, trust_code: bo
     chosen = settings(home, host=host, port=port, trust_code=trust_code)
     try:
         code = Supervisor(chosen, lambda url: click.echo(f"Loupe serves {url}")).run()
-    except (ServeError, RuntimeError) as error:
+    except ServeError as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)

@@ -309,3 +309,15 @@ def test_help_lists_every_command() -> None:
         assert f"  {name} " in listed
         assert loupe(name, "--help").exit_code == 0
     assert "compile" in loupe("worker", "--help").output
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("compile", str(EXAMPLES / "softmax.py"))])
+def test_home_that_cannot_be_used_is_told_in_words(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("")
+    ended = loupe(*command, home=tmp_path / "file" / "home")
+    assert ended.exit_code == 1
+    assert "cannot hold Loupe's data" in ended.output
+    (tmp_path / "loupe.db").write_text("no database, but long enough to be looked at as one " * 40)
+    ended = loupe(*command, home=tmp_path)
+    assert ended.exit_code == 1
+    assert "loupe.db cannot be read" in ended.output

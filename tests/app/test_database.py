@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from app.config import Settings
+from app.config import HomeError, Settings
 from app.database import HEAD, MIGRATIONS, Database, migrate
 from app.models import Base, Group, Trace
 from app.services import Services
@@ -49,7 +49,7 @@ def test_database_of_a_newer_version_is_refused(settings: Settings) -> None:
     connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.commit()
     connection.close()
-    with pytest.raises(RuntimeError, match="cannot be opened by this version of Loupe"):
+    with pytest.raises(HomeError, match="cannot be opened by this version of Loupe"):
         migrate(settings.database)
 
 
