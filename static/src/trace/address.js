@@ -64,16 +64,26 @@ function writeLines(lines) {
   return lines[0] === lines[1] ? `#L${lines[0]}` : `#L${lines[0]}-L${lines[1]}`;
 }
 
+// Browsers refuse scripts that replace the address too often, as a held key would.
+const writeDelay = 80;
+
 /** Holds the state, keeps the URL in step with it, and tells listeners. */
 export class Router {
   /** @type {((state: State, before: State) => void)[]} */
   #listeners = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #pending;
 
   /** @param {string | null} fallback */
   constructor(fallback) {
     this.fallback = fallback;
     this.state = readState(location, fallback);
-    addEventListener("popstate", () => this.#set(readState(location, this.fallback)));
+    addEventListener("popstate", () => {
+      clearTimeout(this.#pending);
+      this.#pending = undefined;
+      this.#set(readState(location, this.fallback));
+    });
+    addEventListener("pagehide", () => this.flush());
   }
 
   /** @param {(state: State, before: State) => void} listener */
@@ -88,11 +98,19 @@ export class Router {
    */
   go(patch, how = "push") {
     const state = { ...this.state, ...patch };
+    if (how === "push") this.flush();
     const url = writeState(state);
-    if (url === location.search + location.hash) how = "replace";
-    if (how === "push") history.pushState(null, "", url);
-    else history.replaceState(null, "", url);
+    if (how === "push" && url !== location.search + location.hash) history.pushState(null, "", url);
+    else this.#pending ??= setTimeout(() => this.flush(), writeDelay);
     this.#set(state);
+  }
+
+  /** Writes the address now. */
+  flush() {
+    if (this.#pending === undefined) return;
+    clearTimeout(this.#pending);
+    this.#pending = undefined;
+    history.replaceState(null, "", writeState(this.state));
   }
 
   /** @param {State} state */

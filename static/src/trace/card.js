@@ -6,14 +6,13 @@ import { changedDialects, signed } from "./changes.js";
 /** @typedef {import("./model.js").Entry} Entry */
 /** @typedef {import("./types.js").Diagnostic} Diagnostic */
 
+const mostRemarks = 20;
+const mostOperations = 24;
+
 export class Card {
-  /**
-   * @param {HTMLElement} host
-   * @param {(line: number) => void} onSource
-   */
-  constructor(host, onSource) {
+  /** @param {HTMLElement} host */
+  constructor(host) {
     this.host = host;
-    this.onSource = onSource;
   }
 
   /**
@@ -26,43 +25,44 @@ export class Card {
       ...passPart(entry),
       ...sizePart(entry, against),
       ...changePart(entry, against, operations),
-      ...this.#remarks(entry, model),
+      ...remarkPart(entry, model),
     );
   }
+}
 
-  /** @param {Entry} entry @param {import("./model.js").Model} model */
-  #remarks(entry, model) {
-    const all = model.manifest?.diagnostics ?? [];
-    const own = all.filter((item) => item.address === entry.address);
-    const loose = all.filter((item) => item.address === null && item.severity !== "note");
-    const list = own.length ? own : loose;
-    if (!list.length) return [];
-    return [el("h3", {}, own.length ? "This pass said" : "Remarks"), ...list.slice(0, 20).map((item) => this.#remark(item, model.manifest?.kernel.file))];
-  }
+/** @param {Entry} entry @param {import("./model.js").Model} model @returns {Node[]} */
+function remarkPart(entry, model) {
+  const all = model.manifest?.diagnostics ?? [];
+  const own = all.filter((item) => item.address === entry.address);
+  const loose = all.filter((item) => item.address === null && item.severity !== "note");
+  const list = own.length ? own : loose;
+  if (!list.length) return [];
+  const rows = list.slice(0, mostRemarks).map((item) => remark(item, model.manifest?.kernel.file));
+  return [el("h3", {}, own.length ? "Remarks" : "Remarks of no one pass"), ...rows];
+}
 
-  /** @param {Diagnostic} item @param {string | undefined} file */
-  #remark(item, file) {
-    const { line } = item;
-    const place =
-      line && item.file === file
-        ? el("a", { href: `?pass=source#L${line}`, "data-source-line": line, onclick: (event) => this.#follow(event, line) }, `line ${line}`)
-        : item.file && el("b", {}, line ? `${item.file}:${line}` : item.file);
-    return el("div", { class: "remark", "data-severity": item.severity }, place || null, place ? " " : null, item.message);
-  }
+/** @param {Diagnostic} item @param {string | undefined} file the kernel's */
+function remark(item, file) {
+  return el("div", { class: "remark", "data-severity": item.severity }, place(item, file), " ", item.message);
+}
 
-  /** @param {Event} event @param {number} line */
-  #follow(event, line) {
-    if (event instanceof MouseEvent && (event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    this.onSource(line);
+/** @param {Diagnostic} item @param {string | undefined} kernel */
+function place({ file, line, address }, kernel) {
+  if (!file) return null;
+  if (!line) return el("b", {}, file);
+  if (file === kernel) return el("a", { href: `?pass=source#L${line}`, "data-source-line": line }, `line ${line}`);
+  if (address && !address.includes(":")) {
+    const to = { href: `?pass=${address}&view=text#L${line}`, "data-address": address, "data-line": line };
+    return el("a", to, `${address} line ${line}`);
   }
+  return el("b", {}, `${file}:${line}`);
 }
 
 /** @param {Entry} entry @returns {Node[]} */
 function passPart({ pass, address, name }) {
   if (!pass) {
-    const words = address.endsWith(":0") ? "The IR that the stage's first pass received." : artifactWords[name] ?? "What the compilation left.";
-    return [el("h3", {}, address.endsWith(":0") ? "Input" : "Artifact"), el("p", {}, words)];
+    if (address.endsWith(":0")) return [el("h3", {}, "Input"), el("p", {}, "The IR that the stage's first pass received.")];
+    return [el("h3", {}, "Artifact"), el("p", {}, artifactWords[name] ?? "What the compilation left.")];
   }
   const facts = /** @type {[string, string | null][]} */ ([
     ["on", pass.anchor + (pass.function ? ` @${pass.function}` : "")],
@@ -72,8 +72,13 @@ function passPart({ pass, address, name }) {
   return [
     el("h3", {}, "Pass"),
     pass.step ? el("p", {}, name) : argument(pass.argument),
-    el("dl", { class: "pairs" }, ...facts.filter(([, value]) => value).map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, el("code", {}, value))))),
+    el("dl", { class: "pairs" }, ...facts.flatMap(([key, value]) => (value ? [pair(key, value)] : []))),
   ];
+}
+
+/** @param {string} key @param {string} value */
+function pair(key, value) {
+  return el("div", {}, el("dt", {}, key), el("dd", {}, el("code", {}, value)));
 }
 
 /** @type {Record<string, string>} */
@@ -110,17 +115,28 @@ function sizePart({ facts }, against) {
   return [el("h3", {}, "Size"), table(rows)];
 }
 
-/** @param {Entry} entry @param {Entry | null} against @param {import("./changes.js").Change[] | null} operations @returns {Node[]} */
+/**
+ * @param {Entry} entry
+ * @param {Entry | null} against
+ * @param {import("./changes.js").Change[] | null} operations
+ * @returns {Node[]}
+ */
 function changePart(entry, against, operations) {
   if (!entry.facts || !against?.facts || entry.syntax !== "mlir") return [];
   const dialects = changedDialects(against.facts.dialects, entry.facts.dialects);
   const out = /** @type {Node[]} */ ([]);
-  if (dialects.length) out.push(el("h3", {}, "Dialects"), table(dialects.map((each) => row(each.name, each.before, each.after, count))));
+  const rows = dialects.map((each) => row(each.name, each.before, each.after, count));
+  if (rows.length) out.push(el("h3", {}, "Dialects"), table(rows));
   if (operations?.length) {
-    const rows = operations.slice(0, 24).map(({ name, before, after }) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", { class: "num" }, el(after > before ? "ins" : "del", {}, signed(after - before)))));
-    out.push(el("h3", {}, "Operations"), table(rows));
+    out.push(el("h3", {}, "Operations"), table(operations.slice(0, mostOperations).map(operationRow)));
   }
   return out;
+}
+
+/** @param {import("./changes.js").Change} change */
+function operationRow({ name, before, after }) {
+  const change = el(after > before ? "ins" : "del", {}, signed(after - before));
+  return el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", { class: "num" }, change));
 }
 
 /** @param {HTMLTableRowElement[]} rows */

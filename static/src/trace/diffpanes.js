@@ -41,8 +41,9 @@ export class DiffPanes {
     this.left = left;
     this.right = right;
     const led = new WeakSet();
-    mirror(left.scroller, right.scroller, led);
-    mirror(right.scroller, left.scroller, led);
+    const linked = () => this.active && this.#unified === null;
+    mirror(left.scroller, right.scroller, led, linked);
+    mirror(right.scroller, left.scroller, led, linked);
   }
 
   /**
@@ -60,6 +61,18 @@ export class DiffPanes {
     this.#draw(unified);
     const row = line === null ? (this.#changes()[0] ?? 0) - context : this.#rowOf(line) - 10;
     this.#scrollTo(Math.max(0, row) * lineHeight);
+  }
+
+  /** The panes hold something else now. */
+  forget() {
+    this.#sides = null;
+    this.#pieces = [];
+    this.#unified = null;
+  }
+
+  /** @returns {boolean} whether a diff is in the panes */
+  get active() {
+    return this.#sides !== null;
   }
 
   #lay() {
@@ -131,14 +144,14 @@ export class DiffPanes {
         widest: String(after.lines.length),
         tint: both,
         onNumber: (row, extend) => {
-          if (lineOf(row, "b")) shared.onNumber(lineOf(row, "b"), extend);
+          if (lineOf(row, "b")) shared.onNumber?.(lineOf(row, "b"), extend);
         },
       }),
       column({ name: "cm-sign", words: (row) => signs[tint(row)] ?? "", widest: "+", tint: both }),
       painter.of(matches(shared.query)),
       shared.locations ? [] : painter.of(withoutLocations(entry.syntax)),
       painter.of(unifiedPainter(unified, wordMarks(before, after, entry.syntax))),
-      painter.of((line, out, columns) => mark({ from: line.from, text: line.text, number: lineOf(line.number, "b") }, out, columns)),
+      painter.of(({ from, text: words, number }, out, columns) => mark({ from, text: words, number: lineOf(number, "b") }, out, columns)),
       EditorView.decorations.of(blockDecorations(text, unifiedBlocks(unified), options)),
     ]);
     this.right.show(state);
@@ -185,16 +198,27 @@ export class DiffPanes {
 
   /** @param {1 | -1} direction */
   toChange(direction) {
+    if (!this.active) return;
     const changes = this.#changes();
     const here = Math.round(this.right.scroller.scrollTop / lineHeight) + context;
     const target = direction > 0 ? changes.find((row) => row > here) : changes.findLast((row) => row < here);
     if (target !== undefined) this.#scrollTo(Math.max(0, target - context) * lineHeight);
   }
 
-  /** Scrolls to a line of the text after. @param {number} line from 1 */
-  reveal(line) {
-    if (this.#openAt(line)) this.#draw(this.#unified !== null);
-    this.right.scrollToRow(this.#rowOf(line));
+  /**
+   * Scrolls to a row of what the right pane holds, opening the fold that hides it.
+   * @param {number} row of the text after, or of the interleaved one, from 1
+   * @returns {boolean} false where there is no diff
+   */
+  revealRow(row) {
+    if (!this.active) return false;
+    const run = this.#unified && pieceAt(this.#unified.runs, "u", row - 1);
+    const line = run ? run.b + row - run.u[0] : row;
+    const opened = (!run || run.type === "fold") && this.#openAt(line);
+    if (opened) this.#draw(this.#unified !== null);
+    if (run) this.right.reveal(row);
+    else this.right.scrollToRow(this.#rowOf(line));
+    return true;
   }
 
   /** @param {number} line of the text after, from 1 @returns {number} its row, from 0 */
@@ -221,10 +245,11 @@ export class DiffPanes {
  * @param {HTMLElement} from
  * @param {HTMLElement} to
  * @param {WeakSet<HTMLElement>} led
+ * @param {() => boolean} linked
  */
-function mirror(from, to, led) {
+function mirror(from, to, led, linked) {
   const follow = () => {
-    if (led.delete(from) || !to.offsetParent) return;
+    if (led.delete(from) || !linked()) return;
     const { scrollTop, scrollLeft } = to;
     to.scrollTop = from.scrollTop;
     to.scrollLeft = from.scrollLeft;

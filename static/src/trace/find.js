@@ -6,6 +6,16 @@ import { count, plural } from "../lib/format.js";
 
 /** @typedef {import("./types.js").Hit} Hit */
 
+/**
+ * What is searched, and what to do with what is found.
+ * @typedef {object} Searched
+ * @property {() => import("@codemirror/state").Text} text the text in view
+ * @property {() => number} line the line one stands on, from 1
+ * @property {(query: RegExp | null) => void} onQuery
+ * @property {(line: number) => void} onLine a line of the text in view
+ * @property {(hit: Hit) => void} onHit a line of any pass
+ */
+
 const mostCounted = 100_000;
 const shownHits = 8;
 
@@ -14,10 +24,7 @@ export class Find {
   query = null;
   #turn = 0;
 
-  /**
-   * @param {string} base the trace's API
-   * @param {{text: () => import("@codemirror/state").Text, onQuery: (query: RegExp | null) => void, onLine: (line: number) => void, line: () => number, onHit: (hit: Hit) => void}} page
-   */
+  /** @param {string} base the trace's API @param {Searched} page */
   constructor(base, page) {
     this.base = base;
     this.page = page;
@@ -141,7 +148,8 @@ export class Find {
     try {
       const { hits, truncated } = await api(`${this.base}/search?${new URLSearchParams({ q, regex })}`);
       if (turn !== this.#turn) return;
-      this.#fill(hits, hits.length ? (truncated ? `the first ${plural(hits.length, "line")}; narrow the search to see others` : "") : "no line of any pass matches");
+      const note = truncated ? `the first ${plural(hits.length, "line")}; narrow the search to see others` : "";
+      this.#fill(hits, hits.length ? note : "no line of any pass matches");
     } catch (error) {
       if (turn === this.#turn) this.#fill([], error instanceof ApiError ? error.message : String(error));
     }
@@ -168,7 +176,8 @@ export class Find {
 
   /** @param {Hit} hit */
   #hit(hit) {
-    const link = el("a", { href: `?pass=${hit.address}&view=text#L${hit.line}` }, el("span", { class: "number" }, hit.line), el("code", {}, hit.text.trim().slice(0, 200)));
+    const [number, text] = [el("span", { class: "number" }, hit.line), el("code", {}, hit.text.trim().slice(0, 200))];
+    const link = el("a", { href: `?pass=${hit.address}&view=text#L${hit.line}` }, number, text);
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey) return;
       event.preventDefault();

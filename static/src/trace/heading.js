@@ -54,7 +54,8 @@ export class Heading {
   show({ entry, against, mode, shown, note }, state) {
     this.address.textContent = entry.address.includes(":") ? entry.address : "";
     this.name.textContent = entry.name;
-    document.title = document.title.replace(/^[^·]*/, `${entry.address} ${entry.name} `);
+    const { kernel, target } = this.model.manifest ?? {};
+    document.title = `${label(entry)} · ${kernel?.name} ${target?.arch} · Loupe`;
     const view = mode === "text" ? (shown === entry ? "text" : "before") : mode;
     for (const link of this.views.querySelectorAll("a")) {
       const name = link.dataset.view;
@@ -70,8 +71,15 @@ export class Heading {
     need("#raw-label", HTMLElement).hidden = !sass;
     this.note.textContent = note;
     this.#showSizes(entry, against, mode === "text");
-    const facts = shown.facts;
-    this.foot.textContent = [syntaxNames[shown.syntax], entry.stage, facts && plural(facts.lines, "line"), facts && bytes(facts.bytes)].filter(Boolean).join(" · ");
+  }
+
+  /** @param {Plan} plan @param {import("./types.js").Diff | null} diff */
+  showFoot({ shown }, diff) {
+    const { facts, stage, syntax } = shown;
+    const words = [syntaxNames[syntax], stage, facts && plural(facts.lines, "line"), facts && bytes(facts.bytes)];
+    if (diff?.renamed) words.push(`${plural(diff.renamed, "line")} only renamed, tinted`);
+    if (diff?.fallback) words.push("too long to align but for its ends");
+    this.foot.textContent = words.filter(Boolean).join(" · ");
   }
 
   /** @param {import("./model.js").Entry} entry @param {State} state */
@@ -115,7 +123,8 @@ function chip({ name, before, after }) {
 
 /** @param {import("./model.js").Entry} entry */
 function quiet({ pass, facts, address, syntax }) {
-  if (!pass) return address.endsWith(":0") ? "what the stage's first pass received" : syntax === "text" ? "a log" : "made from the last stage";
+  if (!pass && address.endsWith(":0")) return "what the stage's first pass received";
+  if (!pass) return syntax === "text" ? "a log" : "made from the last stage";
   if (pass.failed) return "failed";
   if (facts?.changed) return "no operation was added or removed; operands or attributes changed";
   return facts?.renamed ? `changed nothing but names, in ${plural(facts.renamed, "line")}` : "changed nothing";

@@ -27,6 +27,7 @@ if (working) {
   new Progress(page.texts.base, {
     onReady: () => void refresh(page),
     onDone: () => void refresh(page),
+    onLost: () => notice("The server ended the progress of this page. Reload it to see how far the compilation is.", "error"),
     onGroup: () => notice("The launch code starts more than one kernel; the others are compiled as a group."),
   });
 }

@@ -44,7 +44,8 @@ export class Model {
       this.#add({ address: name, stage: name, name, pass: null, syntax: artifactSyntax[name] ?? "text", text: digest });
     }
     const { file, source } = manifest.kernel;
-    this.byAddress.set("source", { address: "source", stage: "source", name: file, pass: null, syntax: "python", text: source, facts: null });
+    const entry = { address: "source", stage: "source", name: file, pass: null, text: source, facts: null };
+    this.byAddress.set("source", { ...entry, syntax: "python" });
   }
 
   /** @param {Omit<Entry, "facts">} entry */
@@ -87,6 +88,12 @@ export class Model {
       if (ordinal === pass.parent) return this.previous(other);
     }
     return this.byAddress.has(`${stage}:0`) ? `${stage}:0` : null;
+  }
+
+  /** @param {Entry} entry @returns {import("./types.js").Diagnostic[]} what was said about lines of the entry's own text */
+  remarksOn({ address }) {
+    const { diagnostics = [], kernel } = this.manifest ?? {};
+    return diagnostics.filter((item) => item.address === address && item.file !== kernel?.file);
   }
 
   /**

@@ -31,12 +31,13 @@ export class TracePage {
     this.heading = new Heading(this.model, this.router);
     this.list = new PassList(need("#passes", HTMLElement), (address) => this.open(address));
     this.strip = new Strip(need("#strip", HTMLElement), (address) => this.open(address));
-    this.card = new Card(need("#card", HTMLElement), (line) => this.toSource(line));
+    this.card = new Card(need("#card", HTMLElement));
     this.source = new Source(need("#source", HTMLElement), this.router, {
       query: () => this.work.query,
       onNumber: this.work.mark,
       onPass: (address) => this.open(address),
     });
+    this.work.remarksOf = (entry) => this.model.remarksOn(entry);
     this.find = new Find(this.texts.base, this.#findPage());
     this.drawer = new Drawer(this.main);
     wireColumns(this.main);
@@ -59,22 +60,29 @@ export class TracePage {
       },
       onLine: (line) => {
         this.work.foundLine = line;
-        pane().reveal(line);
+        if (this.router.state.tab === "source") this.source.pane.reveal(line);
+        else this.work.reveal(line);
       },
       onHit: ({ address, line }) => {
         if (address === "source") this.toSource(line);
-        else this.router.go({ tab: "passes", pass: address, view: "text", against: null, lines: [line, line] });
+        else this.toLine(address, line);
       },
     };
   }
 
-  /** Links to passes and source lines anywhere on the page stay on the page. */
+  /** @param {string} address @param {number | null} line */
+  toLine(address, line) {
+    this.router.go({ tab: "passes", pass: address, view: "text", against: null, lines: line ? [line, line] : null });
+  }
+
+  /** Links to passes, their lines and source lines anywhere on the page stay on the page. */
   #wireLinks() {
     document.addEventListener("click", (event) => {
       const link = event.target instanceof Element ? event.target.closest("a[data-address], a[data-source-line]") : null;
       if (!(link instanceof HTMLElement) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine));
+      else if (link.dataset.line) this.toLine(link.dataset.address ?? "", Number(link.dataset.line));
       else this.open(link.dataset.address ?? "");
     });
   }
@@ -130,10 +138,13 @@ export class TracePage {
     this.heading.show(plan, state);
     this.heading.showChips(plan, null);
     this.card.show(plan, this.model, null);
-    const moved = before.pass !== state.pass;
-    if (moved) this.work.foundLine = null;
+    if (before.pass !== state.pass) this.work.foundLine = null;
+    // A held key asks for more states than can be drawn: only the one that a frame finds is.
+    await frame();
+    if (this.router.state !== state) return;
     const sides = await this.work.show(plan, state);
     if (this.router.state !== state) return;
+    this.heading.showFoot(plan, sides?.diff ?? null);
     if (this.find.query) this.find.recount();
     idle(() => {
       if (this.router.state !== state) return;
@@ -172,6 +183,11 @@ export class TracePage {
       }
     }
   }
+}
+
+/** @returns {Promise<void>} the next frame; at once where none comes, in the background */
+function frame() {
+  return new Promise((resolve) => (document.hidden ? resolve() : requestAnimationFrame(() => resolve())));
 }
 
 /** @param {() => void} call */

@@ -78,7 +78,7 @@ class Cell extends GutterMarker {
  * @property {(line: number) => string} words for a line of the document, from 1
  * @property {string} widest what its width is measured by
  * @property {(line: number) => string} [tint] the class of a line's cell
- * @property {OnNumber} [onNumber]
+ * @property {OnNumber | null} [onNumber]
  */
 
 /** @param {Column} column @returns {Extension} */
@@ -93,9 +93,9 @@ export function column({ name, words, widest, tint = () => "", onNumber }) {
     lineMarkerChange: asksRepaint,
     widgetMarker: (_, widget) => gutterFill(widget),
     initialSpacer: () => spacer,
-    domEventHandlers: onNumber && {
+    domEventHandlers: {
       mousedown(view, block, event) {
-        if (!(event instanceof MouseEvent) || event.button !== 0) return false;
+        if (!onNumber || !(event instanceof MouseEvent) || event.button !== 0) return false;
         onNumber(view.state.doc.lineAt(block.from).number, event.shiftKey);
         event.preventDefault();
         return true;

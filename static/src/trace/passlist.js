@@ -113,6 +113,7 @@ export class PassList {
   count() {
     const passes = this.#links().filter((link) => !/^[a-z-]+(:0)?$/.test(link.dataset.address ?? ""));
     const found = passes.filter((link) => link.parentElement?.classList.contains("found"));
-    this.total.textContent = this.#filter ? `${found.length} of ${passes.length}` : passes.length ? plural(passes.length, "pass", "passes") : "";
+    if (this.#filter) this.total.textContent = `${found.length} of ${passes.length}`;
+    else this.total.textContent = passes.length ? plural(passes.length, "pass", "passes") : "";
   }
 }

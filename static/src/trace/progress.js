@@ -2,7 +2,7 @@
 import { el, need } from "../lib/dom.js";
 import { plural, seconds } from "../lib/format.js";
 
-/** @typedef {{onReady: () => void, onDone: () => void, onGroup: () => void}} Listener */
+/** @typedef {{onReady: () => void, onDone: () => void, onGroup: () => void, onLost: () => void}} Listener */
 
 export class Progress {
   /** @type {HTMLElement | null} */
@@ -30,6 +30,9 @@ export class Progress {
     this.#listen("done", () => {
       this.close();
       listener.onDone();
+    });
+    this.source.addEventListener("error", () => {
+      if (this.source.readyState === EventSource.CLOSED) listener.onLost();
     });
     this.#clock = setInterval(() => this.#tick(), 100);
   }
@@ -61,7 +64,8 @@ export class Progress {
   #stage(stage) {
     this.#begin(stage);
     this.#rows = el("ol");
-    this.list.append(el("section", { "data-stage": stage }, el("h2", { class: "stage" }, el("span", {}, stage), el("small")), this.#rows));
+    const heading = el("h2", { class: "stage" }, el("span", {}, stage), el("small"));
+    this.list.append(el("section", { "data-stage": stage }, heading, this.#rows));
   }
 
   /** @param {string} name */
@@ -69,7 +73,8 @@ export class Progress {
     if (this.#row) this.#row.dataset.done = "";
     this.#passes = 0;
     this.#started = performance.now();
-    this.#row = el("li", {}, el("span", { class: "name" }, name), el("span", { class: "muted", "data-passes": "" }), el("span", { class: "muted num", "data-clock": "" }));
+    const [passes, clock] = [el("span", { class: "muted", "data-passes": "" }), el("span", { class: "muted num", "data-clock": "" })];
+    this.#row = el("li", {}, el("span", { class: "name" }, name), passes, clock);
     this.stages?.append(this.#row);
   }
 
@@ -78,7 +83,8 @@ export class Progress {
     this.#passes += 1;
     const words = this.#row?.querySelector("[data-passes]");
     if (words) words.textContent = plural(this.#passes, "pass", "passes");
-    const row = el("li", {}, el("span", { class: "pass quiet-pass" }, el("span", { class: "ordinal" }, ordinal), el("span", { class: "name" }, name)));
+    const cells = [el("span", { class: "ordinal" }, ordinal), el("span", { class: "name" }, name)];
+    const row = el("li", {}, el("span", { class: "pass quiet-pass" }, ...cells));
     if (parent) row.classList.add("child");
     this.#rows?.append(row);
     this.list.scrollTop = this.list.scrollHeight;

@@ -82,7 +82,12 @@ export function sidePainter(pieces, side, marks) {
  * @property {number} count
  */
 
-/** @typedef {{runs: Run[], lines: string[], partners: Map<number, number>}} Unified `partners`: a line of `a` to its line of `b` */
+/**
+ * @typedef {object} Unified
+ * @property {Run[]} runs
+ * @property {string[]} lines
+ * @property {Map<number, number>} partners from a line of `a` to the line of `b` that answers it
+ */
 
 /**
  * Interleaves two texts: what a change removed, then what it added.

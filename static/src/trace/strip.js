@@ -68,7 +68,7 @@ export class Strip {
     this.#entries = stages.flat();
     this.#names = leading(stages);
     if (!this.#entries.length) return this.host.replaceChildren();
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", class: "strip-area", "aria-hidden": "true" });
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", class: "strip-area" });
     let start = 0;
     for (const stage of stages) {
       picture.append(...this.#areas(stage, start));
@@ -77,7 +77,8 @@ export class Strip {
     }
     this.#cursor = svg("line", { class: "strip-cursor", y1: 0, y2: height });
     picture.append(this.#cursor);
-    const slider = el("div", { class: "strip-slider", role: "slider", tabindex: "0", "aria-label": "Place in the pipeline", "aria-valuemin": 1, "aria-valuemax": this.#entries.length });
+    const range = { "aria-valuemin": 1, "aria-valuemax": this.#entries.length };
+    const slider = el("div", { class: "strip-slider", role: "slider", tabindex: "0", "aria-label": "Place in the pipeline", ...range });
     slider.append(picture, ...this.#labels(stages));
     this.#wire(slider);
     this.host.replaceChildren(slider, this.#legend());
@@ -97,14 +98,17 @@ export class Strip {
       const total = Math.max(1, operations(stage[at]));
       return (height - (value / total) * Math.sqrt(total / peak) * (height - top)).toFixed(1);
     };
+    // Each pass is a plateau as wide as its slot: what stands under the cursor is what it left.
+    const edge = /** @param {number[]} values */ (values) =>
+      values.flatMap((value, at) => [0, 1].map((end) => `${this.#x(start + at + end)},${y(value, at)}`));
     let floor = stage.map(() => 0);
     return [...this.#names, null].map((name, shade) => {
-      const ceiling = stage.map((entry, at) => (name === null ? operations(entry) : floor[at] + (entry.facts?.dialects[name] ?? 0)));
-      // Each pass is a plateau as wide as its slot: what stands under the cursor is what it left.
-      const over = ceiling.flatMap((value, at) => [`${this.#x(start + at)},${y(value, at)}`, `${this.#x(start + at + 1)},${y(value, at)}`]);
-      const under = floor.flatMap((value, at) => [`${this.#x(start + at)},${y(value, at)}`, `${this.#x(start + at + 1)},${y(value, at)}`]);
+      const own = /** @param {Entry} entry @param {number} at */ (entry, at) =>
+        name === null ? operations(entry) : floor[at] + (entry.facts?.dialects[name] ?? 0);
+      const ceiling = stage.map(own);
+      const points = [...edge(ceiling), ...edge(floor).reverse()].join(" ");
       floor = ceiling;
-      return svg("polygon", { class: `shade-${name === null ? "rest" : shade}`, points: [...over, ...under.reverse()].join(" ") });
+      return svg("polygon", { class: `shade-${name === null ? "rest" : shade}`, points });
     });
   }
 
@@ -123,7 +127,8 @@ export class Strip {
 
   #legend() {
     const known = this.#names.map((name, shade) => el("span", {}, el("i", { class: `shade-${shade}` }), name));
-    const rest = this.#entries.some((entry) => Object.keys(entry.facts?.dialects ?? {}).some((name) => !this.#names.includes(name)));
+    const every = this.#entries.flatMap((entry) => Object.keys(entry.facts?.dialects ?? {}));
+    const rest = every.some((name) => !this.#names.includes(name));
     if (rest) known.push(el("span", {}, el("i", { class: "shade-rest" }), "others"));
     return el("div", { class: "strip-legend" }, ...known, this.words);
   }
@@ -150,7 +155,8 @@ export class Strip {
   /** @param {number} at */
   #say(at) {
     const entry = this.#entries[at];
-    this.words.textContent = entry ? `${entry.address} ${entry.name}: ${plural(operations(entry), "operation")}` : "operations by dialect over passes";
+    const words = entry && `${entry.address} ${entry.name}: ${plural(operations(entry), "operation")}`;
+    this.words.textContent = words ?? "operations by dialect over passes";
     const most = Object.entries(entry?.facts?.dialects ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 8);
     if (this.slider) this.slider.title = most.map(([name, value]) => `${name} ${count(value)}`).join("\n");
   }

@@ -16,6 +16,7 @@ import { Pane } from "./pane.js";
  * @property {Entry} entry
  * @property {Entry | null} against what it is compared with
  * @property {"diff" | "unified" | "text"} mode
+ * @property {boolean} aligned false where two languages stand side by side
  * @property {Entry} shown in text mode, whose text it is
  * @property {string} note why a diff was asked for and a text is shown
  */
@@ -29,7 +30,7 @@ export function planView(state, model) {
   const entry = model.find(state.pass);
   if (!entry) return null;
   const against = model.find(state.against ?? model.previous(entry));
-  const plan = { entry, against, shown: entry, note: "" };
+  const plan = { entry, against, shown: entry, note: "", aligned: true };
   if (!entry.text) {
     const note = `${entry.address} left no IR: the compilation ended in it. This is what it received.`;
     return { ...plan, mode: "text", shown: against ?? entry, note };
@@ -37,6 +38,7 @@ export function planView(state, model) {
   if (state.view === "before" && against) return { ...plan, mode: "text", shown: against };
   if (state.view === "text" || state.view === "before" || !against?.text) return { ...plan, mode: "text" };
   if (against.text === entry.text) return { ...plan, mode: "text", note: `the same as ${model.origin(against.address)}` };
+  if (against.syntax !== entry.syntax) return { ...plan, mode: "diff", aligned: false, note: "two languages, side by side" };
   return { ...plan, mode: state.view };
 }
 
@@ -57,6 +59,8 @@ export class Work {
     this.left = new Pane(hosts.left);
     this.right = new Pane(hosts.right);
     this.diff = new DiffPanes(this.left, this.right);
+    /** @type {(entry: Entry) => import("./types.js").Diagnostic[]} what was said about lines of a text itself */
+    this.remarksOf = () => [];
     /** @type {RegExp | null} */
     this.query = null;
     /** @type {number | null} where a marked range began */
@@ -102,14 +106,18 @@ export class Work {
       const [before, after, diff] = await Promise.all([
         this.#doc(against, state),
         this.#doc(entry, state),
-        this.texts.peekDiff(against.address, entry.address) ?? this.texts.diff(against.address, entry.address),
+        plan.aligned && (this.texts.peekDiff(against.address, entry.address) ?? this.texts.diff(against.address, entry.address)),
       ]);
       if (turn !== this.#turn || !before || !after) return null;
+      if (!diff) {
+        this.#showBoth(plan, state, before, after);
+        return null;
+      }
       this.#showDiff(plan, state, before, after, diff);
       return { before, after, diff };
     } catch (error) {
-      if (turn === this.#turn) notice(error instanceof ApiError ? error.message : "This text could not be shown; the browser's console says why.", "error");
       if (!(error instanceof ApiError)) throw error;
+      if (turn === this.#turn) notice(error.message, "error");
       return null;
     }
   }
@@ -122,11 +130,27 @@ export class Work {
 
   /** @param {Plan} plan @param {State} state @param {Doc} doc */
   #showText({ shown }, state, doc) {
-    const key = `${shown.text} ${state.locations} ${state.raw}`;
+    const key = `text ${shown.address} ${shown.text} ${state.locations} ${state.raw}`;
     const fresh = key !== this.#showing;
     this.hosts.root.dataset.mode = "text";
-    if (fresh) showText(this.right, doc, shown, { ...this.#shared, locations: state.locations });
+    this.diff.forget();
+    if (fresh) showText(this.right, doc, shown, this.remarksOf(shown), { ...this.#shared, locations: state.locations });
     else this.right.repaint();
+    this.#settle(key);
+    if (state.lines && fresh) this.right.reveal(state.lines[0]);
+  }
+
+  /** Two texts with nothing to align. @param {Plan} plan @param {State} state @param {Doc} before @param {Doc} after */
+  #showBoth({ entry, against }, state, before, after) {
+    const key = `both ${against?.text} ${entry.text} ${state.locations} ${state.raw}`;
+    const fresh = key !== this.#showing;
+    this.hosts.root.dataset.mode = "diff";
+    this.diff.forget();
+    if (fresh && against) {
+      showText(this.left, before, against, [], { ...this.#shared, locations: state.locations, onNumber: null, marked: () => null });
+      showText(this.right, after, entry, this.remarksOf(entry), { ...this.#shared, locations: state.locations });
+      for (const pane of [this.left, this.right]) pane.scrollTo(0);
+    } else this.repaint();
     this.#settle(key);
     if (state.lines && fresh) this.right.reveal(state.lines[0]);
   }
@@ -155,8 +179,8 @@ export class Work {
     this.right.repaint();
   }
 
-  /** @param {1 | -1} direction */
-  toChange(direction) {
-    if (this.hosts.root.dataset.mode !== "text") this.diff.toChange(direction);
+  /** Goes to a line of what the right pane holds, even a folded one. @param {number} line from 1 */
+  reveal(line) {
+    if (!this.diff.revealRow(line)) this.right.reveal(line);
   }
 }
