@@ -5,10 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 
 PARENT = "LOUPE_SUPERVISOR"
 
 _PR_SET_PDEATHSIG = 1
+_NICE = 10
+
+
+def be_nice() -> None:
+    """Let this thread run only when nothing urgent wants the processor; Linux knows a niceness for each thread."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 def die_with_parent() -> None:

@@ -15,6 +15,7 @@ from app import event_log, jobs, submissions
 from app.event_log import EventBatch
 from app.jobs import Job, Result
 from app.models import AddendumRow, Group
+from app.processes import be_nice
 from app.services import Services
 from pipelines import tracefile
 from pipelines.trace import Addendum, Failure, StageTime
@@ -24,6 +25,8 @@ from pipelines.triton_path.spec import Compiled, Event, LaunchFound
 log = logging.getLogger(__name__)
 
 TIMES_REVISION = 1
+# An interim trace lives for half a second, and the page waits for it.
+INTERIM_LEVEL = 1
 
 
 @dataclass
@@ -45,8 +48,9 @@ class Runner:
         self._compiler = compiler
         self._worker = worker
         self._batch = EventBatch(services.database)
-        # Storing and summarizing the interim trace run beside the disassembly.
-        self._beside = ThreadPoolExecutor(max_workers=4, thread_name_prefix="store")
+        # Storing the interim trace runs beside the disassembly; summarizing it must not slow down either.
+        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="store")
+        self._later = ThreadPoolExecutor(max_workers=1, thread_name_prefix="summary", initializer=be_nice)
         self._running: dict[str, Job] = {}
         self._idle = threading.Condition()
         self._stopping = False
@@ -78,6 +82,7 @@ class Runner:
             for job in unfinished:
                 jobs.put_back(session, job.trace_id, job.claim, count=False)
         self._beside.shutdown(wait=not unfinished)
+        self._later.shutdown(wait=not unfinished, cancel_futures=True)
         self._batch.close()
 
     def _run(self, job: Job) -> None:
@@ -141,11 +146,11 @@ class Runner:
             self._services.queue.send(trace_id)
 
     def _show_interim(self, running: _Running, compiled: Compiled) -> str:
-        content = self._keep(compiled, durable=False)
+        content = self._keep(compiled, final=False)
         self._batch.flush()
         with self._services.database.write() as session:
             jobs.show_interim(session, running.job, content, compiled.manifest.kernel.name)
-        self._beside.submit(self._summarize, running, content)
+        self._later.submit(self._summarize, running, content)
         return content
 
     def _summarize(self, running: _Running, interim: str) -> None:
@@ -159,14 +164,15 @@ class Runner:
         except Exception:
             log.exception("summarizing %s failed", running.job.trace_id)
 
-    def _keep(self, compiled: Compiled, *, durable: bool) -> str:
+    def _keep(self, compiled: Compiled, *, final: bool) -> str:
         content = compiled.manifest.content
-        self._services.blobs.put(content, tracefile.write(compiled.manifest, compiled.blobs), durable=durable)
+        data = tracefile.write(compiled.manifest, compiled.blobs, level=tracefile.LEVEL if final else INTERIM_LEVEL)
+        self._services.blobs.put(content, data, durable=final)
         return content
 
     def _store(self, running: _Running, compiled: Compiled) -> None:
         job, manifest = running.job, compiled.manifest
-        content = self._keep(compiled, durable=True)
+        content = self._keep(compiled, final=True)
         interim = running.interim.result() if running.interim else None
         running.final = content
         if interim and interim != content:

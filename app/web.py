@@ -51,8 +51,11 @@ class Web(BaseApplication):  # type: ignore[misc]  # an untyped base
             self.cfg.set(name, value)
 
     def load(self) -> Flask:
-        """Return the app; it is made before gunicorn forks and opens its connections after."""
-        self._app = self._app or create_app(self._settings)
+        """Return the app, its templates compiled; it is made before gunicorn forks and opens its connections after."""
+        if self._app is None:
+            self._app = create_app(self._settings)
+            for name in self._app.jinja_env.list_templates(extensions=["html"]):
+                self._app.jinja_env.get_template(name)
         return self._app
 
     def _end_streams_on_stop(self, _worker: Any) -> None:

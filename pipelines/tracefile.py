@@ -38,8 +38,8 @@ _LENGTHS = struct.Struct("<II")
 _ROW = struct.Struct("<32sQIIi")
 
 
-def write(manifest: Manifest, blobs: Mapping[str, bytes]) -> bytes:
-    """Return the file for a manifest and its blobs by digest.
+def write(manifest: Manifest, blobs: Mapping[str, bytes], *, level: int = LEVEL) -> bytes:
+    """Return the file for a manifest and its blobs by digest; zstd's ``level`` trades its size for time.
 
     Raises:
         TraceError: a blob that the manifest names is missing.
@@ -53,11 +53,11 @@ def write(manifest: Manifest, blobs: Mapping[str, bytes]) -> bytes:
         if blob is None:
             raise TraceError(f"the manifest names {name}, which is not there")
         key = not rows or since_key >= KEY_INTERVAL or size_since_key + len(blob) > KEY_BYTES
-        frames.append(_compress(blob, b"" if key else before))
+        frames.append(_compress(blob, b"" if key else before, level))
         rows.append((bytes.fromhex(name), len(frames[-1]), len(blob), -1 if key else len(rows) - 1))
         since_key, size_since_key = (1, len(blob)) if key else (since_key + 1, size_since_key + len(blob))
         before = blob
-    head = _compress(manifest.canonical(), b"")
+    head = _compress(manifest.canonical(), b"", level)
     offset = len(MAGIC) + _LENGTHS.size + len(head) + _ROW.size * len(rows)
     table = bytearray()
     for name_bytes, stored, size, base in rows:
@@ -136,10 +136,10 @@ class TraceFile:
             self.blob(name)
 
 
-def _compress(data: bytes, prefix: bytes) -> bytes:
+def _compress(data: bytes, prefix: bytes, level: int) -> bytes:
     size = max(len(data) + len(prefix), 1 << 10)
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        LEVEL, window_log=min(27, max(10, size.bit_length())), write_content_size=1, write_dict_id=0
+        level, window_log=min(27, max(10, size.bit_length())), write_content_size=1, write_dict_id=0
     )
     base = zstandard.ZstdCompressionDict(prefix, zstandard.DICT_TYPE_RAWCONTENT) if prefix else None
     return zstandard.ZstdCompressor(dict_data=base, compression_params=parameters).compress(data)

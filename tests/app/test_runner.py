@@ -110,7 +110,7 @@ def test_passes_can_be_read_before_sass_is_there(
     thread = threading.Thread(target=runner.run, args=(trace,))
     thread.start()
     try:
-        while "passes-ready" not in [kind for kind, _ in events(services, trace)]:
+        while "summary" not in [kind for kind, _ in events(services, trace)]:
             time.sleep(0.02)
         seen.append(tell(client, trace))
         digest = seen[0]["manifest"]["stages"][0]["input"]
