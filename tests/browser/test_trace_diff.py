@@ -162,3 +162,13 @@ def test_raw_encodings_come_with_r(trace: TracePage) -> None:
     expect(trace.page.locator("#right .cm-content")).to_contain_text(encoding)
     expect(trace.page.locator("#raw")).to_be_checked()
     expect(trace.page).to_have_url(re.compile("raw=1"))
+
+
+def test_two_languages_stand_side_by_side_as_they_are(trace: TracePage) -> None:
+    last = f"llvm-dialect:{len(trace.manifest['stages'][2]['passes'])}"
+    trace.open(f"?pass=llvm-ir&against={last}")
+    trace.expect_mode("diff")
+    expect(trace.page.locator("#note")).to_have_text("two languages, side by side")
+    expect(trace.page.locator("#left .cm-content")).to_contain_text("llvm.func")
+    expect(trace.page.locator("#right .cm-content")).to_contain_text("target datalayout")
+    expect(trace.page.locator("#panes .is-added, #panes .is-removed")).to_have_count(0)

@@ -52,3 +52,15 @@ def test_a_kernel_that_ptxas_refuses_keeps_its_ptx(page: Page, server: Server, c
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("#right .cm-content")).to_contain_text(".version")
     expect(page.locator("#facts")).to_have_text("failed")
+
+
+def test_errors_in_ptx_stand_under_their_lines(page: Page, server: Server, compile_example: Compile) -> None:
+    trace = TracePage(page, server, compile_example("fails_in_ptxas")["traces"][0]["id"])
+    said = next(item for item in trace.manifest["diagnostics"] if item["address"] == "ptx" and item["line"])
+    trace.open("?pass=llvm-ir")
+    page.get_by_role("tab", name=re.compile("^Remarks")).click()
+    page.locator(f'#sheet-diagnostics a[data-line="{said["line"]}"]').first.click()
+    expect(page).to_have_url(re.compile(rf"pass=ptx&view=text#L{said['line']}$"))
+    marked = page.locator("#right .cm-line.is-marked")
+    expect(marked).to_be_in_viewport()
+    expect(marked.locator("xpath=following-sibling::*[1]")).to_contain_text(said["message"][:40])

@@ -124,3 +124,22 @@ def test_the_header_counts_resources(trace: TracePage) -> None:
     expect(facts).to_contain_text(f"{has['instructions']:,} SASS")
     expect(trace.page.locator(".crumb")).to_contain_text(trace.manifest["target"]["arch"])
     expect(trace.page.locator(".crumb .tag").last).to_have_text(trace.manifest["toolchain"]["name"])
+
+
+def test_nothing_shifts_while_it_loads(trace: TracePage) -> None:
+    trace.page.add_init_script(
+        "window.shifted = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())"
+        " window.shifted += entry.value; }).observe({ type: 'layout-shift', buffered: true });"
+    )
+    trace.open(f"?pass={trace.changed[2]}")
+    expect(trace.page.locator("#chips .chip").first).to_be_visible()
+    assert trace.page.evaluate("window.shifted") < 0.02
+
+
+def test_a_held_key_ends_where_it_was_released(trace: TracePage) -> None:
+    trace.open("?pass=ttgir:0")
+    for _ in range(30):
+        trace.page.keyboard.down("j")
+    trace.page.keyboard.up("j")
+    trace.expect_at("ttgir:30")
+    expect(trace.page.locator("#panes")).to_have_attribute("data-shown", re.compile(trace.digest("ttgir:30")))

@@ -4,14 +4,15 @@ import { byFirst, digits, letters, lineParser, quoted } from "./scan.js";
 /** @typedef {import("./scan.js").Rule} Rule */
 
 const instructions =
-  "ret br switch indirectbr invoke callbr resume unreachable fneg add fadd sub fsub mul fmul udiv sdiv fdiv urem srem frem shl lshr ashr and or xor " +
-  "extractelement insertelement shufflevector extractvalue insertvalue alloca load store fence cmpxchg atomicrmw getelementptr trunc zext sext " +
-  "fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast addrspacecast icmp fcmp phi select freeze call va_arg landingpad define declare";
+  "ret br switch indirectbr invoke callbr resume unreachable fneg add fadd sub fsub mul fmul udiv sdiv fdiv urem " +
+  "srem frem shl lshr ashr and or xor extractelement insertelement shufflevector extractvalue insertvalue alloca " +
+  "load store fence cmpxchg atomicrmw getelementptr trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp " +
+  "ptrtoint inttoptr bitcast addrspacecast icmp fcmp phi select freeze call va_arg landingpad define declare";
 
 /** @type {Rule[]} */
 const words = [
   [/^[A-Za-z$._][\w$.]*:(?=\s|$)/, "labelName"],
-  [new RegExp(`^(?:${instructions.split(" ").join("|")})(?![\\w.$])`), "keyword"],
+  [new RegExp(`^(?:${instructions.replaceAll(" ", "|")})(?![\\w.$])`), "keyword"],
   [/^(?:i\d+|half|bfloat|float|double|fp128|x86_fp80|ptr|void|label|metadata|token|opaque|type)(?![\w.$])/, "typeName"],
   [/^(?:x(?=\s)|true|false|null|none|undef|poison|zeroinitializer)(?![\w.$])/, "number"],
   [/^[A-Za-z_][\w.]*/, "modifier"],

@@ -9,7 +9,7 @@ const words = [
   [/^(?:tensor|memref|vector|tuple|complex|index|none|ptr|[su]?i\d+|bf16|tf32|f\d+(?:E\d+M\d+\w*)?)(?![\w.$])/, "typeName"],
   [/^[A-Za-z_]\w*(?:[.$][\w$-]+)+(?=\s*=(?!=)|\s*,|\s*})/, "propertyName"],
   [/^[a-z_]\w*(?:\.[\w$-]+)+/, "keyword"],
-  [/^(?:module|func|return|attributes|to|step|iter_args|else|then|do|into|into_type|dense|array|true|false|unit)(?![\w.$])/, "modifier"],
+  [/^(?:module|func|return|attributes|to|step|iter_args|else|then|do|into|dense|array|true|false|unit)(?![\w.$])/, "modifier"],
   [/^[A-Za-z_][\w$]*/, "propertyName"],
 ];
 

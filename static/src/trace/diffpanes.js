@@ -21,6 +21,9 @@ import { sideBlocks, sidePainter, sideTint, unifiedBlocks, unifiedPainter, unifi
  * @property {import("./model.js").Entry} against
  */
 
+/** @param {{from: number, text: string}} line what a painter reads of it but its number */
+const place = ({ from, text }) => ({ from, text });
+
 /** @type {Record<string, string>} */
 const signs = { "is-added": "+", "is-removed": "−" };
 
@@ -151,7 +154,7 @@ export class DiffPanes {
       painter.of(matches(shared.query)),
       shared.locations ? [] : painter.of(withoutLocations(entry.syntax)),
       painter.of(unifiedPainter(unified, wordMarks(before, after, entry.syntax))),
-      painter.of(({ from, text: words, number }, out, columns) => mark({ from, text: words, number: lineOf(number, "b") }, out, columns)),
+      painter.of((line, out, columns) => mark({ ...place(line), number: lineOf(line.number, "b") }, out, columns)),
       EditorView.decorations.of(blockDecorations(text, unifiedBlocks(unified), options)),
     ]);
     this.right.show(state);

@@ -73,7 +73,8 @@ export class Progress {
     if (this.#row) this.#row.dataset.done = "";
     this.#passes = 0;
     this.#started = performance.now();
-    const [passes, clock] = [el("span", { class: "muted", "data-passes": "" }), el("span", { class: "muted num", "data-clock": "" })];
+    const passes = el("span", { class: "muted", "data-passes": "" });
+    const clock = el("span", { class: "muted num", "data-clock": "" });
     this.#row = el("li", {}, el("span", { class: "name" }, name), passes, clock);
     this.stages?.append(this.#row);
   }

@@ -78,7 +78,8 @@ export class Strip {
     this.#cursor = svg("line", { class: "strip-cursor", y1: 0, y2: height });
     picture.append(this.#cursor);
     const range = { "aria-valuemin": 1, "aria-valuemax": this.#entries.length };
-    const slider = el("div", { class: "strip-slider", role: "slider", tabindex: "0", "aria-label": "Place in the pipeline", ...range });
+    const name = { role: "slider", tabindex: "0", "aria-label": "Place in the pipeline" };
+    const slider = el("div", { class: "strip-slider", ...name, ...range });
     slider.append(picture, ...this.#labels(stages));
     this.#wire(slider);
     this.host.replaceChildren(slider, this.#legend());

@@ -147,8 +147,9 @@ export class Work {
     this.hosts.root.dataset.mode = "diff";
     this.diff.forget();
     if (fresh && against) {
-      showText(this.left, before, against, [], { ...this.#shared, locations: state.locations, onNumber: null, marked: () => null });
-      showText(this.right, after, entry, this.remarksOf(entry), { ...this.#shared, locations: state.locations });
+      const shared = { ...this.#shared, locations: state.locations };
+      showText(this.left, before, against, [], { ...shared, onNumber: null, marked: () => null });
+      showText(this.right, after, entry, this.remarksOf(entry), shared);
       for (const pane of [this.left, this.right]) pane.scrollTo(0);
     } else this.repaint();
     this.#settle(key);
