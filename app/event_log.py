@@ -109,6 +109,11 @@ class Watcher:
     def _is_new(self, seen: int) -> bool:
         return self._stopped or self._newest != seen
 
+    @property
+    def watching(self) -> int:
+        """How many streams are open in this process."""
+        return self._watching
+
     def stop(self) -> None:
         """End all streams, for a graceful stop; only sets flags, so a signal handler may call it."""
         self._stopped = True

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from app import replies
 from app.api import Endpoint, endpoint
+from app.errors import ApiError
 from app.event_log import Watcher
 from app.models import FINAL, Event, Trace
 from app.services import Services, services
@@ -19,6 +20,8 @@ blueprint = Blueprint("events", __name__)
 WATCHER = "loupe.watcher"
 IDLE_SECONDS = 15.0
 RETRY_MS = 1000
+# Of a process's threads; the rest stay free for pages.
+MAX_STREAMS = 48
 
 
 def watcher() -> Watcher:
@@ -32,7 +35,11 @@ def watcher() -> Watcher:
     blueprint,
     "GET",
     "/traces/<trace_id>/events",
-    Endpoint("Progress of a compilation as server-sent events", "text/event-stream"),
+    Endpoint(
+        "Progress of a compilation as server-sent events",
+        "text/event-stream",
+        errors={503: "too many streams are open"},
+    ),
 )
 def stream(trace_id: str) -> Response:
     """Send what happened since ``Last-Event-ID`` and then what happens, up to ``done``."""
@@ -41,6 +48,8 @@ def stream(trace_id: str) -> Response:
     after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else 0
     with found.database.read() as session:
         replies.get_trace(session, trace_id)
+    if watcher().watching >= MAX_STREAMS:
+        raise ApiError(503, "Too many pages follow compilations at once. Reload in a moment.")
     response = Response(_frames(found, watcher(), trace_id, after), mimetype="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"

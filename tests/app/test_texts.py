@@ -137,6 +137,15 @@ def test_search_agrees_with_the_text(client: FlaskClient, built: Built, stored: 
     assert [line for address, line, _ in hits(client, stored, pattern, regex="1") if address == "ttir:0"]
 
 
+@pytest.mark.parametrize("query", ["\0", "--help", "\ud800", "[[a]", "é", "\n"])
+@pytest.mark.parametrize("regex", ["0", "1"])
+def test_odd_queries_find_nothing_and_break_nothing(client: FlaskClient, stored: str, query: str, regex: str) -> None:
+    escaped = query.encode("utf-8", errors="surrogatepass")
+    answer = client.get(f"/api/v1/traces/{stored}/search", query_string={"q": escaped, "regex": regex})
+    assert answer.status_code == 200
+    assert isinstance(answer.get_json()["hits"], list)
+
+
 def test_search_heeds_case_only_where_the_query_does(client: FlaskClient, stored: str) -> None:
     assert hits(client, stored, "exit") == hits(client, stored, "EXIT")
     assert hits(client, stored, "Exit") == []
