@@ -34,7 +34,6 @@ def main(connection: int, request: int, setup: wire.Message, preload: ModuleType
         order = _read(request)
         function = _find(preload, order["function"])
         _keep_only(connection)
-        privileges.die_with_parent(setup["zygote"])
         _prepare(order)
         _confine(setup, order)
         os.close(connection)
@@ -102,6 +101,7 @@ def _confine(setup: wire.Message, order: wire.Message) -> None:
         Path(entrance).write_text("0")
     privileges.limit(**order["rlimits"])
     privileges.drop(order["uid"])
+    privileges.die_with_parent(setup["zygote"])  # a change of uid would undo it
     privileges.forbid_new_privileges()
     if setup["landlock"]:
         rules = landlock.Ruleset(setup["landlock"])

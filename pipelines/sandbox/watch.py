@@ -43,7 +43,8 @@ class Watcher:
         self._refused: wire.Message | None = None
         self._ended: wire.Message | None = None
         self._met: OutcomeKind | None = None
-        self._kill_at = 0.0
+        self._failure: Exception | None = None
+        self._kill_at: float | None = None
         self._look_at = 0.0
 
     def watch(self, began: float) -> Outcome:
@@ -51,6 +52,7 @@ class Watcher:
 
         Raises:
             ConnectionError: the zygote has ended before it told of a child.
+            Exception: what ``poll`` raised, once the run has been killed.
             SandboxUnavailable: it has ended since, or the child could not be confined.
         """
         try:
@@ -64,6 +66,8 @@ class Watcher:
         except BaseException:
             self._abandon()
             raise
+        if self._failure is not None:
+            raise self._failure
         if self._refused is not None:
             raise SandboxUnavailable(
                 f"the child could not be confined: {self._refused['refused']}\n{self._refused['traceback']}"
@@ -85,12 +89,17 @@ class Watcher:
         return self._ended is not None
 
     def _tick(self, now: float, began: float) -> None:
-        if self._met is not None:
+        if self._kill_at is not None:
             if now >= self._kill_at:
                 self._connection.send(b"k")
             return
-        if self._poll is not None:
-            self._poll(self._slot)
+        try:
+            if self._poll is not None:
+                self._poll(self._slot)
+        except Exception as error:
+            self._failure = error
+            self._kill_at = now
+            return
         if now - began > self._limits.wall_s:
             self._met = "timeout"
             self._kill_at = now + _GRACE_S
@@ -100,6 +109,7 @@ class Watcher:
             looked = time.monotonic()
             self._look_at = looked + max(_LOOK_S, (looked - now) * _LOOK_SHARE)
             if self._met is not None:
+                self._kill_at = looked
                 self._connection.send(b"k")
 
     def _exceeded(self, leader: int) -> OutcomeKind | None:

@@ -85,19 +85,20 @@ class Zygote:
         Returns whether it said goodbye; if not it has died, and what it held must be removed.
         """
         while True:
-            for descriptor, _ in self.poll.poll(_DRAIN_MS if self.draining else None):
-                if descriptor in self.runs:
-                    self._hear(self.runs[descriptor], descriptor)
-                elif descriptor == self.control.fileno():
-                    try:
-                        received = wire.receive_descriptors(self.control, 2)
-                    except (EOFError, ConnectionError):
-                        self._end()
-                        return False
-                    if received is None:
-                        self._end()
-                        return True
-                    self._fork(*received)
+            ready = self.poll.poll(_DRAIN_MS if self.draining else None)
+            descriptor = ready[0][0] if ready else None  # one a turn: numbers are reused
+            if descriptor in self.runs:
+                self._hear(self.runs[descriptor], descriptor)
+            elif descriptor is not None:
+                try:
+                    received = wire.receive_descriptors(self.control, 2)
+                except (EOFError, ConnectionError):
+                    self._end()
+                    return False
+                if received is None:
+                    self._end()
+                    return True
+                self._fork(*received)
             for run in list(self.draining):
                 self._drain(run)
 

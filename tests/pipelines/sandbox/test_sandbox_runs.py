@@ -132,15 +132,16 @@ def test_a_growing_file_can_be_followed(server: Server) -> None:
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(seen))
 
 
-def test_when_the_poll_raises_the_run_is_killed(server: Server) -> None:
+@pytest.mark.parametrize("error", [KeyError, EOFError, ConnectionError, KeyboardInterrupt])
+def test_when_the_poll_raises_the_run_is_killed(server: Server, error: type[BaseException]) -> None:
     pids: list[int] = []
 
     def fail(slot: Slot) -> None:
         if pid := slot.read("hanging", 100):
             pids.append(int(pid))
-            raise KeyError("a mistake of the caller")
+            raise error("a mistake of the caller")
 
-    with pytest.raises(KeyError), server.sandbox.run("attacks:hang", {}, poll=fail):
+    with pytest.raises(error, match="a mistake of the caller"), server.sandbox.run("attacks:hang", {}, poll=fail):
         pytest.fail("it ended")
     assert gone(pids)
     server.check_next_run()
