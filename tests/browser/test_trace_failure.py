@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Server
+from tests.browser.conftest import COMPILE_SECONDS, Server
 from tests.browser.trace_page import TracePage
 
 Compile = Callable[..., dict[str, Any]]
@@ -64,3 +64,18 @@ def test_errors_in_ptx_stand_under_their_lines(page: Page, server: Server, compi
     marked = page.locator("#right .cm-line.is-marked")
     expect(marked).to_be_in_viewport()
     expect(marked.locator("xpath=following-sibling::*[1]")).to_contain_text(said["message"][:40])
+
+
+def test_an_error_in_the_source_is_shown_under_its_line(page: Page, server: Server) -> None:
+    source = "import triton\n\nimport nothing_of_this_name\n"
+    made = server.post("/api/v1/compiles", {"source": source, "targets": ["sm_90"]})
+    trace_id = made["traces"][0]
+    server.wait(f"/api/v1/traces/{trace_id}", lambda trace: trace["status"] == "failed", COMPILE_SECONDS)
+    page.goto(f"/t/{trace_id}")
+    expect(page.get_by_role("tab", name="Source", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("alert")).to_contain_text("nothing_of_this_name")
+    remark = page.locator("#source .source-remark")
+    expect(remark).to_contain_text("nothing_of_this_name")
+    expect(page.locator("#source .cm-line", has_text="import nothing")).to_be_visible()
+    page.get_by_role("tab", name="Passes").click()
+    expect(page.locator("#list")).to_contain_text("No pass ran.")

@@ -23,10 +23,11 @@ const tabs = ["passes", "source", "diagnostics", "resources", "about", "details"
 export function readState(url, fallback) {
   const query = new URLSearchParams(url.search);
   const view = query.get("view") === "after" ? "text" : query.get("view");
-  const source = query.get("pass") === "source";
-  const tab = source ? "source" : query.get("tab");
+  const pass = query.get("pass") ?? fallback;
+  const source = pass === "source";
+  const tab = source && (query.has("pass") || !query.has("tab")) ? "source" : query.get("tab");
   return {
-    pass: (source ? null : query.get("pass")) ?? fallback,
+    pass: source ? (fallback === "source" ? null : fallback) : pass,
     view: views.find((name) => name === view) ?? "diff",
     against: query.get("against"),
     tab: tabs.find((name) => name === tab) ?? "passes",

@@ -102,7 +102,9 @@ export class TracePage {
   /** @param {string | null} address the pass that the server shows where the URL names none */
   useFallback(address) {
     this.router.fallback = address;
-    if (!this.router.state.pass) this.router.go({ pass: address }, "replace");
+    const { state } = this.router;
+    if (address === "source" && !state.pass) this.router.go({ tab: state.tab === "passes" ? "source" : state.tab }, "replace");
+    else if (!state.pass) this.router.go({ pass: address }, "replace");
   }
 
   /** Goes to a pass, as a person asked for it. @param {string} address */
