@@ -60,7 +60,7 @@ def _unified(diff: Diff, old: list[str], new: list[str]) -> Iterator[str]:
         if op.kind != CHANGED:
             continue
         start = max(last, op.j1 - CONTEXT)
-        if start > last or position == 0 or last == 0:
+        if last == 0 or start > last:
             yield f"@@ -{op.i1 + 1} +{op.j1 + 1} @@"
         yield from (f" {line}" for line in new[start : op.j1])
         yield from (f"-{line}" for line in old[op.i1 : op.i2])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pipelines.analysis.mask import line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
+from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Manifest, Pass, Stage
 from pipelines.tracefile import TraceFile
 
@@ -13,9 +15,12 @@ NAME_WIDTH = 44
 
 def summary_of(file: TraceFile) -> Summary:
     """Compute what every pass of a trace changed."""
-    from pipelines.analysis.mask import line_keys
+    sass = file.manifest.artifact("sass")
 
-    return summarize(file.manifest, file.blob, lambda _name, text, syntax: line_keys(text, syntax))
+    def shown(name: str) -> bytes:
+        return strip_encodings(file.blob(name)) if sass and name == sass.digest else file.blob(name)
+
+    return summarize(file.manifest, shown, lambda _name, text, syntax: line_keys(text, syntax))
 
 
 def describe(file: TraceFile) -> str:
