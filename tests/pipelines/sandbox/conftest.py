@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,27 @@ def call_numbers() -> dict[str, int]:
     names = (*REFUSED, "clone", "clone3", "close_range")
     numbers = {name: pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) for name in names}
     return {name: number for name, number in numbers.items() if number >= 0}
+
+
+def gone(pids: list[int]) -> bool:
+    assert pids
+    return eventually(lambda: not any(Path(f"/proc/{pid}/maps").exists() and running(pid) for pid in pids))
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def eventually(condition: Callable[[], bool], within_s: float = 5.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.fixture(scope="session")
