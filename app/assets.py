@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from mimetypes import guess_type
 from pathlib import Path
 
 from flask import Blueprint, Flask, Response, send_from_directory, url_for
@@ -57,7 +58,14 @@ def register(app: Flask) -> None:
 
 @blueprint.get("/static/<path:name>")
 def read(name: str) -> Response:
-    """Serve a built file."""
-    response = send_from_directory(DIST, name, conditional=True, max_age=31536000)
+    """Serve a built file, compressed where the build made it so."""
+    zipped = name + ".gz"
+    compressed = wire.accepted() != "identity" and (DIST / zipped).is_file()
+    response = send_from_directory(
+        DIST, zipped if compressed else name, conditional=True, max_age=31536000, mimetype=guess_type(name)[0]
+    )
+    if compressed:
+        response.headers["Content-Encoding"] = "gzip"
+    response.vary.add("Accept-Encoding")
     response.headers["Cache-Control"] = wire.IMMUTABLE.replace("private", "public")
     return response

@@ -74,7 +74,7 @@ def local_compiler(settings: Settings) -> Iterator[LocalCompiler]:
     services = Services.open(settings)
     with services.database.write() as session:
         worker = workers.register(session, "cli")
-    compiler = Compiler(settings.slots / worker, trust_code=settings.trust_code)
+    compiler = Compiler(settings.slots, trust_code=settings.trust_code)
     runner = Runner(services, compiler, worker)
     try:
         compiler.start()

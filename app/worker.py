@@ -47,7 +47,7 @@ class Worker:
         services = Services.open(self._settings)
         with services.database.write() as session:
             worker = workers.register(session, "compile")
-        compiler = Compiler(self._settings.slots / worker, trust_code=self._settings.trust_code)
+        compiler = Compiler(self._settings.slots, trust_code=self._settings.trust_code)
         try:
             return self._work(services, compiler, worker)
         finally:

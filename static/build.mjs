@@ -2,8 +2,9 @@
 // under names that carry a content hash, and writes dist/manifest.json, {"home.js": "home-4F2A.js", ...}, which the
 // server's `asset("home.js")` reads.
 import { existsSync } from "node:fs";
-import { readdir, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const root = import.meta.dirname;
@@ -60,13 +61,17 @@ const results = await Promise.all([
   build({ ...shared, entryPoints: ["src/css/*.css"] }),
   build({ ...shared, entryPoints: ["src/favicon.svg"], loader: { ".svg": "copy" } }),
 ]);
+// Compressed once here, at the best level, instead of at every request.
+const texts = results.flatMap((result) => Object.keys(result.metafile.outputs)).filter((file) => /\.(js|css|svg)$/.test(file));
+const zipped = texts.map((file) => `${path.basename(file)}.gz`);
+await Promise.all(texts.map(async (file) => writeFile(path.join(root, `${file}.gz`), gzipSync(await readFile(path.join(root, file)), { level: 9 }))));
 const manifest = Object.assign({}, ...results.map((result) => names(result.metafile)));
 const sorted = Object.fromEntries(Object.entries(manifest).sort(([a], [b]) => (a < b ? -1 : 1)));
 await writeFile(path.join(dist, ".manifest"), `${JSON.stringify(sorted, null, 1)}\n`);
 await rename(path.join(dist, ".manifest"), path.join(dist, "manifest.json"));
 
 // Stale files go last, so that a running server never points at nothing.
-const fresh = new Set(results.flatMap((result) => Object.keys(result.metafile.outputs).map((output) => path.basename(output))));
+const fresh = new Set([...zipped, ...results.flatMap((result) => Object.keys(result.metafile.outputs).map((output) => path.basename(output)))]);
 for (const file of await readdir(dist)) {
   if (!fresh.has(file) && file !== "manifest.json" && !file.startsWith(".")) await rm(path.join(dist, file));
 }

@@ -1,0 +1,28 @@
+import gzip
+
+from flask.testing import FlaskClient
+
+from app.assets import DIST, assets
+
+
+def test_a_script_travels_compressed(client: FlaskClient) -> None:
+    name = assets.file("trace.js")
+    with (
+        client.get(f"/static/{name}") as plain,
+        client.get(f"/static/{name}", headers={"Accept-Encoding": "gzip"}) as zipped,
+    ):
+        assert "Content-Encoding" not in plain.headers
+        assert zipped.headers["Content-Encoding"] == "gzip"
+        assert zipped.mimetype == plain.mimetype
+        assert gzip.decompress(zipped.data) == plain.data == (DIST / name).read_bytes()
+        for answer in (plain, zipped):
+            assert answer.headers["Vary"] == "Accept-Encoding"
+            assert "immutable" in answer.headers["Cache-Control"]
+
+
+def test_a_font_travels_as_it_is(client: FlaskClient) -> None:
+    name = next(path.name for path in DIST.glob("*.woff2"))
+    with client.get(f"/static/{name}", headers={"Accept-Encoding": "gzip, zstd"}) as answer:
+        assert "Content-Encoding" not in answer.headers
+        assert answer.mimetype == "font/woff2"
+    assert client.get("/static/../app/config.py").status_code == 404
