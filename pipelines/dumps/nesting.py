@@ -34,7 +34,8 @@ class Place:
 def parse_pipeline(text: str) -> list[Planned]:
     """Read ``any(inline{default-pipeline=canonicalize},llvm.func(canonicalize-llvm-ir))`` into its passes.
 
-    Commas and parentheses inside ``{...}`` and ``<...>`` belong to options and class names. A malformed text gives what could be read of it.
+    Commas and parentheses inside ``{...}`` and ``<...>`` belong to options and class names.
+    A malformed text gives what could be read of it.
     """
     passes: list[Planned] = []
     anchors: list[str] = []

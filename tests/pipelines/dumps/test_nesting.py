@@ -8,7 +8,8 @@ from pipelines.dumps.nesting import Planned, parse_pipeline, place
 
 TTIR = (
     "any(inline{default-pipeline=canonicalize max-iterations=4 },triton-rewrite-tensor-descriptor-to-pointer,"
-    "canonicalize{a=b region-simplify=normal},triton-combine,triton-reorder-broadcast,cse,symbol-dce,triton-loop-unroll)"
+    "canonicalize{a=b region-simplify=normal},triton-combine,triton-reorder-broadcast,cse,symbol-dce,"
+    "triton-loop-unroll)"
 )
 TTGIR = (
     "any(convert-triton-to-tritongpu{num-ctas=1},tritongpu-coalesce,tritongpu-F32DotTC{emu-tf32=true},never-reached)"
