@@ -172,3 +172,24 @@ def test_two_languages_stand_side_by_side_as_they_are(trace: TracePage) -> None:
     expect(trace.page.locator("#left .cm-content")).to_contain_text("llvm.func")
     expect(trace.page.locator("#right .cm-content")).to_contain_text("target datalayout")
     expect(trace.page.locator("#panes .is-added, #panes .is-removed")).to_have_count(0)
+
+
+def test_the_place_stays_when_the_view_changes(trace: TracePage) -> None:
+    address = next(a for a in trace.changed if a.startswith("llvm-dialect:") and trace.rows[a]["lines"] > 400)
+    trace.open(f"?pass={address}&view=text")
+    trace.page.locator("#right .cm-scroller").evaluate("(e) => { e.scrollTop = 19 * 200; }")
+    line = trace.number(trace_line := first_line(trace))
+    for key, mode in [("d", "diff"), ("u", "unified"), ("d", "text")]:
+        trace.press(key)
+        trace.expect_mode(mode)
+        expect(line).to_be_in_viewport()
+    assert abs(first_line(trace) - trace_line) <= 2
+
+
+def first_line(trace: TracePage) -> int:
+    """The first line whose number is inside the pane."""
+    script = """(cells) => Math.min(...cells.filter((cell) => {
+      const top = document.querySelector('#right').getBoundingClientRect().top;
+      return cell.textContent && cell.getBoundingClientRect().top >= top - 1;
+    }).map((cell) => Number(cell.textContent)))"""
+    return int(trace.page.locator("#right .cm-pick .cm-gutterElement:visible").evaluate_all(script))

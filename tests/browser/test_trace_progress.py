@@ -35,3 +35,13 @@ def test_without_javascript_the_page_says_that_it_works(plain_page: Page, server
     plain_page.goto(f"/t/{made['traces'][0]}")
     expect(plain_page.locator("#list a[data-address]").first).to_be_visible(timeout=COMPILE_SECONDS * 1000)
     expect(plain_page.locator(".plain .line").first).to_be_visible()
+
+
+def test_a_page_opened_late_lists_each_stage_once(page: Page, server: Server) -> None:
+    source = (ROOT / "examples" / "softmax.py").read_text() + f"\n# {time.time_ns()}\n"
+    trace_id = server.post("/api/v1/compiles", {"source": source, "targets": ["sm_75"]})["traces"][0]
+    server.wait(f"/api/v1/traces/{trace_id}", lambda trace: trace["manifest"] is not None, COMPILE_SECONDS)
+    page.goto(f"/t/{trace_id}")
+    expect(page.locator("#main")).to_have_attribute("data-status", "ok", timeout=COMPILE_SECONDS * 1000)
+    for stage in ("ttir", "ttgir", "llvm-dialect"):
+        expect(page.locator(f'#list section[data-stage="{stage}"]')).to_have_count(1)

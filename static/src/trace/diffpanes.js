@@ -24,6 +24,9 @@ import { sideBlocks, sidePainter, sideTint, unifiedBlocks, unifiedPainter, unifi
 /** @param {{from: number, text: string}} line what a painter reads of it but its number */
 const place = ({ from, text }) => ({ from, text });
 
+// Rows that stay in view above a marked line.
+const above = 10;
+
 /** @type {Record<string, string>} */
 const signs = { "is-added": "+", "is-removed": "−" };
 
@@ -53,16 +56,18 @@ export class DiffPanes {
    * @param {Sides} sides
    * @param {boolean} unified
    * @param {Shared} shared
-   * @param {number | null} line of the text after that is to be in view, from 1; else the first change is
+   * @param {{marked: number | null, kept: number | null}} lines of the text after, from 1: one that is to be in view, and
+   *   one that was at the top; without either the first change is shown
    */
-  show(sides, unified, shared, line) {
+  show(sides, unified, shared, { marked, kept }) {
+    const line = marked ?? kept;
     this.#sides = sides;
     this.#shared = shared;
     this.#open = new Set();
     this.#lay();
     if (line !== null) this.#openAt(line);
     this.#draw(unified);
-    const row = line === null ? (this.#changes()[0] ?? 0) - context : this.#rowOf(line) - 10;
+    const row = line === null ? (this.#changes()[0] ?? 0) - context : this.#rowOf(line) - (marked ? above : 0);
     this.#scrollTo(Math.max(0, row) * lineHeight);
   }
 
@@ -222,6 +227,14 @@ export class DiffPanes {
     if (run) this.right.reveal(row);
     else this.right.scrollToRow(this.#rowOf(line));
     return true;
+  }
+
+  /** @param {number} row of what the right pane holds, from 1 @returns {number} the line of the text after, there or next */
+  lineOf(row) {
+    const run = this.#unified && pieceAt(this.#unified.runs, "u", row - 1);
+    if (!this.#unified || !run) return row;
+    const next = run.b >= 0 ? run : this.#unified.runs.find(({ b, u }) => b >= 0 && u[0] > run.u[0]);
+    return next ? next.b + 1 + Math.max(0, row - 1 - next.u[0]) : row;
   }
 
   /** @param {number} line of the text after, from 1 @returns {number} its row, from 0 */

@@ -14,6 +14,7 @@ import { count, plural } from "../lib/format.js";
  * @property {(query: RegExp | null) => void} onQuery
  * @property {(line: number) => void} onLine a line of the text in view
  * @property {(hit: Hit) => void} onHit a line of any pass
+ * @property {(address: string) => string} name what a pass is called
  */
 
 const mostCounted = 100_000;
@@ -161,7 +162,8 @@ export class Find {
     const groups = new Map();
     for (const hit of hits) groups.set(hit.address, [...(groups.get(hit.address) ?? []), hit]);
     const sections = Array.from(groups, ([address, list]) => {
-      const section = el("section", {}, el("h3", {}, address, " ", el("small", {}, plural(list.length, "line"))));
+      const words = el("small", {}, `${this.page.name(address)} · ${plural(list.length, "line")}`);
+      const section = el("section", {}, el("h3", {}, address, " ", words));
       const rows = list.map((hit) => this.#hit(hit));
       section.append(...rows.slice(0, shownHits));
       if (rows.length <= shownHits) return section;

@@ -24,9 +24,11 @@ const { main } = page;
 const working = main.dataset.status === "queued" || main.dataset.status === "running";
 if (main.hasAttribute("data-ready")) void page.load();
 if (working) {
-  new Progress(page.texts.base, {
-    onReady: () => void refresh(page),
-    onDone: () => void refresh(page),
+  let fresh = Promise.resolve();
+  const renew = () => void (fresh = fresh.then(() => refresh(page)));
+  new Progress(page.texts.base, () => !main.hasAttribute("data-ready"), {
+    onReady: renew,
+    onDone: renew,
     onLost: () => notice("The server ended the progress of this page. Reload it to see how far the compilation is.", "error"),
     onGroup: () => notice("The launch code starts more than one kernel; the others are compiled as a group."),
   });

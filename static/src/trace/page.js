@@ -51,6 +51,7 @@ export class TracePage {
     const pane = () => (this.router.state.tab === "source" ? this.source.pane : this.work.right);
     return {
       text: () => pane().view.state.doc,
+      name: (address) => this.model.find(address)?.name ?? "",
       line: () => this.work.foundLine ?? pane().firstLine(),
       onQuery: (query) => {
         this.work.query = query;

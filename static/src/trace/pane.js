@@ -169,11 +169,11 @@ export class Pane {
     this.view.dispatch({ effects: repaint.of(null) });
   }
 
-  /** @param {number} line from 1 */
-  reveal(line) {
+  /** @param {number} line from 1 @param {"center" | "start"} [where] */
+  reveal(line, where = "center") {
     const { doc } = this.view.state;
     const position = doc.line(Math.max(1, Math.min(line, doc.lines))).from;
-    this.view.dispatch({ effects: EditorView.scrollIntoView(position, { y: "center", x: "start" }) });
+    this.view.dispatch({ effects: EditorView.scrollIntoView(position, { y: where, yMargin: 0, x: "start" }) });
   }
 
   /** @returns {number} the first line in view, from 1 */

@@ -14,8 +14,13 @@ export class Progress {
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #clock;
 
-  /** @param {string} base the trace's API @param {Listener} listener */
-  constructor(base, listener) {
+  /**
+   * @param {string} base the trace's API
+   * @param {() => boolean} ticking whether passes are still to be listed: the stream begins with what has long happened
+   * @param {Listener} listener
+   */
+  constructor(base, ticking, listener) {
+    this.ticking = ticking;
     this.state = document.querySelector("[data-progress-state]");
     this.stages = document.querySelector("[data-stages]");
     this.list = need("#list", HTMLElement);
@@ -62,6 +67,7 @@ export class Progress {
 
   /** @param {string} stage */
   #stage(stage) {
+    if (!this.ticking()) return;
     this.#begin(stage);
     this.#rows = el("ol");
     const heading = el("h2", { class: "stage" }, el("span", {}, stage), el("small"));
@@ -81,6 +87,7 @@ export class Progress {
 
   /** @param {{stage: string, ordinal: number, name: string, parent: number | null}} pass */
   #pass({ ordinal, name, parent }) {
+    if (!this.ticking()) return;
     this.#passes += 1;
     const words = this.#row?.querySelector("[data-passes]");
     if (words) words.textContent = plural(this.#passes, "pass", "passes");

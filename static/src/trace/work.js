@@ -44,8 +44,10 @@ export function planView(state, model) {
 
 export class Work {
   #turn = 0;
-  /** @type {string} */
+  /** @type {{address: string, line: number} | null} what was at the top of the pane, to stay there when the view changes */
+  #place = null;
   #showing = "";
+  #address = "";
 
   /**
    * @param {{left: HTMLElement, right: HTMLElement, root: HTMLElement}} hosts
@@ -97,6 +99,7 @@ export class Work {
     const turn = ++this.#turn;
     try {
       const { entry, against, mode } = plan;
+      this.#place = this.#placeNow();
       if (mode === "text") {
         const doc = await this.#doc(plan.shown, state);
         if (turn === this.#turn && doc) this.#showText(plan, state, doc);
@@ -122,6 +125,17 @@ export class Work {
     }
   }
 
+  /** @returns {{address: string, line: number} | null} null at the top of a text */
+  #placeNow() {
+    if (!this.#address || this.right.scroller.scrollTop === 0) return null;
+    return { address: this.#address, line: this.diff.lineOf(this.right.firstLine()) };
+  }
+
+  /** @param {Entry} entry @returns {number | null} the line that was at the top, where this is the text it was in */
+  #kept(entry) {
+    return this.#place?.address === entry.address ? this.#place.line : null;
+  }
+
   /** @param {Entry} entry @param {State} state */
   #doc(entry, state) {
     if (!entry.text) return null;
@@ -134,9 +148,12 @@ export class Work {
     const fresh = key !== this.#showing;
     this.hosts.root.dataset.mode = "text";
     this.diff.forget();
-    if (fresh) showText(this.right, doc, shown, this.remarksOf(shown), { ...this.#shared, locations: state.locations });
-    else this.right.repaint();
-    this.#settle(key);
+    if (fresh) {
+      showText(this.right, doc, shown, this.remarksOf(shown), { ...this.#shared, locations: state.locations });
+      const kept = this.#kept(shown);
+      if (kept) this.right.reveal(kept, "start");
+    } else this.right.repaint();
+    this.#settle(key, shown);
     if (state.lines && fresh) this.right.reveal(state.lines[0]);
   }
 
@@ -152,7 +169,7 @@ export class Work {
       showText(this.right, after, entry, this.remarksOf(entry), shared);
       for (const pane of [this.left, this.right]) pane.scrollTo(0);
     } else this.repaint();
-    this.#settle(key);
+    this.#settle(key, entry);
     if (state.lines && fresh) this.right.reveal(state.lines[0]);
   }
 
@@ -163,14 +180,16 @@ export class Work {
     this.hosts.root.dataset.mode = mode;
     if (fresh) {
       const sides = { before, after, diff, entry, against: /** @type {Entry} */ (against) };
-      this.diff.show(sides, mode === "unified", { ...this.#shared, locations: state.locations }, state.lines?.[0] ?? null);
+      const shared = { ...this.#shared, locations: state.locations };
+      this.diff.show(sides, mode === "unified", shared, { marked: state.lines?.[0] ?? null, kept: this.#kept(entry) });
     } else this.repaint();
-    this.#settle(key);
+    this.#settle(key, entry);
   }
 
-  /** Notes what the panes hold, for tests and benchmarks too. @param {string} key */
-  #settle(key) {
+  /** Notes what the panes hold, for tests and benchmarks too. @param {string} key @param {Entry} entry */
+  #settle(key, entry) {
     this.#showing = key;
+    this.#address = entry.address;
     this.hosts.root.dataset.shown = key;
   }
 
