@@ -97,10 +97,11 @@ def make_view(services: Services, reply: TraceReply, query: PageQuery, *, script
 
 
 def default_address(reply: TraceReply, manifest: Manifest) -> str:
-    """Return the failing pass where it left IR, else the first pass that changed something, else what there is."""
+    """Return where it failed, if that left a text, else the first pass that changed something, else what there is."""
     texts = {snapshot.address: snapshot.text for snapshot in manifest.snapshots()}
-    if manifest.failure and manifest.failure.address in texts:
-        return manifest.failure.address
+    failed = manifest.failure.address if manifest.failure else None
+    if failed and (failed in texts or manifest.artifact(failed)):
+        return failed
     if reply.summary:
         return next((address for address, row in reply.summary.rows.items() if row.changed), "source")
     return next((address for address in texts if _differs(manifest, address, texts)), "source")
