@@ -49,7 +49,7 @@ def test_the_remarks_tab_lists_all(page: Page, server: Server, compile_example: 
 def test_a_kernel_that_ptxas_refuses_keeps_its_ptx(page: Page, server: Server, compile_example: Compile) -> None:
     trace = TracePage(page, server, compile_example("fails_in_ptxas")["traces"][0]["id"])
     page.goto(f"/t/{trace.id}")
-    expect(page.locator("#title-address")).to_have_text("ptx")
+    expect(page.locator('#list a[data-address="ptx"]')).to_have_attribute("aria-current", "true")
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("#right .cm-content")).to_contain_text(".version")
     expect(page.locator("#facts")).to_have_text("failed")
