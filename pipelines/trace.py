@@ -9,171 +9,95 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
+
+from pipelines.json_values import JsonData, json_safe
+from pipelines.records import (
+    MAX_ARGUMENTS,
+    MAX_HEADER,
+    MAX_PASSES,
+    Addendum,
+    Argument,
+    Artifact,
+    Diagnostic,
+    Digest,
+    Failure,
+    Kernel,
+    Launch,
+    LaunchArgument,
+    Message,
+    Model,
+    Name,
+    Parent,
+    Pass,
+    Resources,
+    Stage,
+    StageName,
+    StageTime,
+    Symbol,
+    Target,
+    Tool,
+    Toolchain,
+)
+
+__all__ = [
+    "MAX_ARGUMENTS",
+    "MAX_DIAGNOSTICS",
+    "MAX_HEADER",
+    "MAX_MEMBERS_DEPTH",
+    "MAX_NESTING",
+    "MAX_PASSES",
+    "MAX_STAGES",
+    "SCHEMA",
+    "Addendum",
+    "Argument",
+    "Artifact",
+    "Diagnostic",
+    "Digest",
+    "Failure",
+    "JsonData",
+    "Kernel",
+    "Launch",
+    "LaunchArgument",
+    "Manifest",
+    "Message",
+    "Model",
+    "Name",
+    "Parent",
+    "Pass",
+    "Resources",
+    "Snapshot",
+    "Stage",
+    "StageName",
+    "StageTime",
+    "Symbol",
+    "Syntax",
+    "Target",
+    "Tool",
+    "Toolchain",
+    "TraceError",
+    "artifact_syntax",
+    "digest",
+    "json_safe",
+    "predecessors",
+    "previous",
+]
 
 SCHEMA = "loupe.trace/1"
 
 MAX_STAGES = 32
-MAX_PASSES = 20_000
 MAX_DIAGNOSTICS = 10_000
-
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, Field(max_length=512)]
-Message = Annotated[str, Field(max_length=200_000)]
-StageName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,63}$")]
+MAX_NESTING = 16
+MAX_MEMBERS_DEPTH = 8
 
 Syntax = Literal["python", "mlir", "llvm", "ptx", "sass", "text"]
 
 
 class TraceError(ValueError):
     """A trace, or an address in it, that is malformed; the message is fit for a user."""
-
-
-class Model(BaseModel):
-    """A frozen record that refuses unknown fields, since manifests arrive from hostile places."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Argument(Model):
-    """One kernel parameter as compiled: ``type`` is Triton's (``*fp16``, ``i32``, ``constexpr``)."""
-
-    name: Name
-    type: Name
-    divisibility: int | None = None
-    value: JsonValue = None
-
-
-class Kernel(Model):
-    """The source and what it was specialized to; ``arguments`` are in declaration order."""
-
-    name: Name
-    file: Name
-    source: Digest
-    arguments: tuple[Argument, ...]
-    origin: Literal["given", "captured", "none"]
-
-
-class LaunchArgument(Model):
-    """A value the launch code passed; ``shape`` and ``strides`` count elements."""
-
-    name: Name
-    dtype: Name
-    shape: tuple[int, ...] | None = None
-    strides: tuple[int, ...] | None = None
-    value: JsonValue = None
-
-
-class Launch(Model):
-    """How the source's own code launched the kernel."""
-
-    grid: tuple[int, ...] | None
-    arguments: tuple[LaunchArgument, ...]
-    config: Name | None = None
-
-
-class Target(Model):
-    """A chip, ``sm_90``."""
-
-    arch: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
-    backend: Literal["cuda", "hip", "cpu"]
-    warp_size: int
-
-
-class Tool(Model):
-    """One file of the toolchain, named by its role."""
-
-    name: Name
-    version: Name
-    sha256: Digest
-
-
-class Toolchain(Model):
-    """The exact files that made a trace, and the commands that they were run with."""
-
-    name: Name
-    tools: tuple[Tool, ...]
-    commands: tuple[Name, ...] = ()
-
-
-class Pass(Model):
-    """One pass and the snapshot it left.
-
-    ``ordinal`` counts from 1 in the order passes began; ``parent`` is the ordinal of the pass that ran this one
-    inside itself. ``step`` names an internal step of the parent (``ExpandLoops``) that is no pass of its own.
-    ``text`` is None only for the pass that failed without leaving IR.
-    """
-
-    ordinal: Annotated[int, Field(ge=1)]
-    parent: int | None = None
-    name: Name
-    argument: Message
-    anchor: Name
-    function: Name | None = None
-    step: Name | None = None
-    text: Digest | None
-    failed: bool = False
-
-
-class Stage(Model):
-    """A run of passes at one level; ``input`` is the IR that its first pass received."""
-
-    name: StageName
-    input: Digest | None
-    passes: Annotated[tuple[Pass, ...], Field(max_length=MAX_PASSES)]
-
-
-class Artifact(Model):
-    """A product that no pass printed: LLVM IR, PTX, the cubin, SASS, logs."""
-
-    name: StageName
-    digest: Digest
-    binary: bool = False
-
-
-class Diagnostic(Model):
-    """A message of the compiler, tied to the kernel's line where one is known; ``line`` counts from 1."""
-
-    severity: Literal["error", "warning", "remark", "note"]
-    message: Message
-    file: Name | None = None
-    line: int | None = None
-    column: int | None = None
-    address: Name | None = None
-
-
-class Resources(Model):
-    """What one program costs on the chip: registers a thread, bytes, instructions in SASS."""
-
-    registers: int | None = None
-    spill_stores: int | None = None
-    spill_loads: int | None = None
-    stack: int | None = None
-    shared: int | None = None
-    constant: int | None = None
-    barriers: int | None = None
-    instructions: int | None = None
-
-
-class Failure(Model):
-    """Why a trace ends early. ``stage`` and ``address`` say how far it came."""
-
-    kind: Literal["error", "abort", "timeout", "memory", "disk", "processes", "invalid"]
-    stage: StageName | None
-    address: Name | None
-    message: Message
-    hint: Message | None = None
-
-
-class Parent(Model):
-    """The trace that this one was edited from."""
-
-    content: Digest
-    address: Name
-    edit: Digest
 
 
 class Manifest(Model):
@@ -185,17 +109,17 @@ class Manifest(Model):
     kernel: Kernel
     launch: Launch | None
     target: Target
-    options: dict[str, JsonValue]
+    options: dict[str, JsonData]
     toolchain: Toolchain
     parent: Parent | None = None
     stages: Annotated[tuple[Stage, ...], Field(max_length=MAX_STAGES)]
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=64)]
-    launch_metadata: dict[str, JsonValue]
+    launch_metadata: dict[str, JsonData]
     resources: Resources | None
     diagnostics: Annotated[tuple[Diagnostic, ...], Field(max_length=MAX_DIAGNOSTICS)]
     failure: Failure | None
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     @classmethod
     def parse(cls, data: bytes | str) -> Manifest:
@@ -210,21 +134,25 @@ class Manifest(Model):
         return manifest
 
     def check(self) -> None:
-        """Raise TraceError where stages or passes contradict each other."""
-        names = [stage.name for stage in self.stages]
-        if len(set(names)) != len(names):
-            raise TraceError("two stages have one name")
+        """Raise TraceError where the parts contradict each other: names, ordinals, nesting, the outcome."""
+        _check_unique("stages", [stage.name for stage in self.stages])
+        _check_unique("artifacts", [artifact.name for artifact in self.artifacts])
+        _check_members(self.kernel.arguments)
         for stage in self.stages:
-            for index, item in enumerate(stage.passes, 1):
-                if item.ordinal != index:
-                    raise TraceError(f"{stage.name}: pass {index} is numbered {item.ordinal}")
-                if item.parent is not None and not 1 <= item.parent < index:
-                    raise TraceError(f"{stage.name}:{index} has no parent {item.parent}")
+            _check_passes(stage)
+        failed = next((f"{s.name}:{p.ordinal}" for s in self.stages for p in s.passes if p.failed), None)
+        if self.status == "ok" and (self.failure or failed):
+            raise TraceError(f"the trace says ok, but {failed or 'its failure'} says that it failed")
+        if self.status == "failed" and not self.failure:
+            raise TraceError("the trace says failed, but not why")
+        address = self.failure.address if self.failure else None
+        if address is not None and address != "source" and not self.artifact(address):
+            self._locate(address)
 
     def canonical(self) -> bytes:
-        """Return the JSON that ``content`` is the hash of: sorted keys, no spaces, ASCII."""
+        """Return the JSON that ``content`` is the hash of: sorted keys, no spaces, ASCII, finite numbers."""
         data = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
     @property
     def content(self) -> str:
@@ -266,17 +194,20 @@ class Manifest(Model):
         artifact = self.artifact(address)
         if artifact:
             return Snapshot(address, artifact.digest, artifact_syntax(artifact), None)
-        match = re.fullmatch(r"([a-z][a-z0-9-]*):(\d{1,6})", address)
-        if not match:
-            raise TraceError(f"{address!r} is not an address such as ttgir:12, ptx or source")
-        stage, ordinal = self.stage(match[1]), int(match[2])
-        if ordinal > len(stage.passes):
-            raise TraceError(f"{stage.name} has {len(stage.passes)} passes, there is no {address}")
-        item = stage.passes[ordinal - 1] if ordinal else None
+        stage, item = self._locate(address)
         text = item.text if item else stage.input
         if text is None:
             raise TraceError(f"{address} left no IR: the compilation ended in it")
         return Snapshot(address, text, "mlir", item)
+
+    def _locate(self, address: str) -> tuple[Stage, Pass | None]:
+        match = re.fullmatch(r"([a-z][a-z0-9-]*):([0-9]{1,6})", address)
+        if not match:
+            raise TraceError(f"{address[:100]!r} is not an address such as ttgir:12, ptx or source")
+        stage, ordinal = self.stage(match[1]), int(match[2])
+        if ordinal > len(stage.passes):
+            raise TraceError(f"{stage.name} has {len(stage.passes)} passes, there is no {address}")
+        return stage, stage.passes[ordinal - 1] if ordinal else None
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Walk all inputs and passes that left IR, stage by stage."""
@@ -295,21 +226,6 @@ class Snapshot(NamedTuple):
     text: str
     syntax: Syntax
     item: Pass | None
-
-
-class StageTime(Model):
-    """Seconds of wall time that a stage took."""
-
-    stage: Name
-    seconds: float
-
-
-class Addendum(Model):
-    """What varies from run to run or comes later; stored beside a trace, keyed (content, kind, revision)."""
-
-    kind: Literal["times"]
-    revision: int
-    times: tuple[StageTime, ...]
 
 
 def digest(data: bytes) -> str:
@@ -333,23 +249,55 @@ def previous(manifest: Manifest, address: str) -> str | None:
     if snapshot.item is None:
         return None
     stage = manifest.stage(address.partition(":")[0])
-    item = snapshot.item
-    for other in reversed(stage.passes[: item.ordinal - 1]):
-        if other.parent == item.parent and other.text:
-            return f"{stage.name}:{other.ordinal}"
-        if other.ordinal == item.parent:
-            return previous(manifest, f"{stage.name}:{other.ordinal}")
-    return f"{stage.name}:0" if stage.input else None
+    return _received(stage)[snapshot.item.ordinal - 1]
 
 
-def json_safe(value: Any) -> JsonValue:
-    """Turn an option's or constexpr's value into JSON: tuples become lists, what JSON lacks becomes its repr."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else repr(value)
-    if isinstance(value, list | tuple):
-        return [json_safe(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): json_safe(item) for key, item in value.items()}
-    return repr(value)
+def predecessors(manifest: Manifest) -> dict[str, str | None]:
+    """Return ``previous`` of every pass by its address, in one walk."""
+    return {
+        f"{stage.name}:{ordinal}": before
+        for stage in manifest.stages
+        for ordinal, before in enumerate(_received(stage), 1)
+    }
+
+
+def _received(stage: Stage) -> list[str | None]:
+    received: list[str | None] = []
+    newest: dict[int | None, str] = {}
+    first = f"{stage.name}:0" if stage.input else None
+    for item in stage.passes:
+        inherited = first if item.parent is None else received[item.parent - 1]
+        received.append(newest.get(item.parent, inherited))
+        if item.text:
+            newest[item.parent] = f"{stage.name}:{item.ordinal}"
+    return received
+
+
+def _check_unique(what: str, names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        raise TraceError(f"two {what} have one name")
+
+
+def _check_passes(stage: Stage) -> None:
+    """Raise TraceError unless passes are numbered in turn and each ran inside one that had not ended."""
+    running: list[int] = []
+    for index, item in enumerate(stage.passes, 1):
+        if item.ordinal != index:
+            raise TraceError(f"{stage.name}: pass {index} is numbered {item.ordinal}")
+        while running and running[-1] != item.parent:
+            running.pop()
+        if item.parent is not None and not running:
+            raise TraceError(f"{stage.name}:{index} has no parent {item.parent}")
+        running.append(index)
+        if len(running) > MAX_NESTING:
+            raise TraceError(f"{stage.name}:{index} is nested deeper than {MAX_NESTING} passes")
+        if item.text is None and not item.failed:
+            raise TraceError(f"{stage.name}:{index} left no IR, but does not say that it failed")
+
+
+def _check_members(arguments: Iterable[Argument]) -> None:
+    level = list(arguments)
+    for _ in range(MAX_MEMBERS_DEPTH):
+        level = [member for argument in level for member in argument.members]
+    if level:
+        raise TraceError(f"an argument's tuples are nested deeper than {MAX_MEMBERS_DEPTH} levels")

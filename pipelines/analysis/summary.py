@@ -12,7 +12,7 @@ from pipelines.analysis.mask import count_lines
 from pipelines.analysis.operations import count_dialects
 from pipelines.analysis.spans import Keys
 from pipelines.dumps.sass import strip_encodings
-from pipelines.trace import Manifest, Model, Syntax, artifact_syntax, previous
+from pipelines.trace import Manifest, Model, Syntax, artifact_syntax, predecessors
 
 # The bytes of text that one summary aligns; an honest trace of 35 snapshots of 5 MB needs a fifth.
 MAX_ALIGNED = 2 << 30
@@ -57,9 +57,10 @@ def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf) -> Summary:
     """
     worker = _Worker(blob, keys_of)
     rows: dict[str, Row] = {}
+    received = predecessors(manifest)
     for snapshot in manifest.snapshots():
         row = worker.measure(snapshot.text, snapshot.syntax)
-        against = previous(manifest, snapshot.address)
+        against = received.get(snapshot.address)
         if against is not None:
             row = worker.compare(row, against, manifest.resolve(against).text, snapshot.text)
         rows[snapshot.address] = row

@@ -5,7 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.trace import Manifest, TraceError, digest, json_safe, previous
+from pipelines.json_values import plain
+from pipelines.trace import (
+    MAX_HEADER,
+    MAX_MEMBERS_DEPTH,
+    MAX_NESTING,
+    MAX_PASSES,
+    Manifest,
+    Pass,
+    TraceError,
+    digest,
+    json_safe,
+    predecessors,
+    previous,
+)
+
+FAILURE = {"kind": "error", "stage": "ttir", "address": "ttir:5", "message": "no"}
 
 
 def text(name: str) -> str:
@@ -23,37 +38,40 @@ def one_pass(ordinal: int, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def stage(*passes: dict[str, Any], name: str = "ttir") -> dict[str, Any]:
+    return {"name": name, "input": text("input"), "passes": list(passes)}
+
+
 def manifest(**more: Any) -> Manifest:
-    data = {
+    return Manifest.parse(json.dumps(fields(**more)))
+
+
+def fields(**more: Any) -> dict[str, Any]:
+    return {
         "schema": "loupe.trace/1",
         "pipeline": "triton",
-        "status": "ok",
+        "status": "failed",
         "kernel": {"name": "k", "file": "kernel.py", "source": text("source"), "arguments": [], "origin": "given"},
         "launch": None,
         "target": {"arch": "sm_90", "backend": "cuda", "warp_size": 32},
         "options": {"num_warps": 4},
         "toolchain": {"name": "triton 3.9.0", "tools": []},
         "stages": [
-            {
-                "name": "ttir",
-                "input": text("input"),
-                "passes": [
-                    one_pass(1, "inline"),
-                    one_pass(2, "canonicalize", parent=1),
-                    one_pass(3, "canonicalize", parent=1),
-                    one_pass(4, "cse"),
-                    one_pass(5, "broken", text=None, failed=True),
-                ],
-            }
+            stage(
+                one_pass(1, "inline"),
+                one_pass(2, "canonicalize", parent=1),
+                one_pass(3, "canonicalize", parent=1),
+                one_pass(4, "cse"),
+                one_pass(5, "broken", text=None, failed=True),
+            )
         ],
         "artifacts": [{"name": "ptx", "digest": text("ptx")}],
         "launch_metadata": {},
         "resources": None,
         "diagnostics": [],
-        "failure": None,
+        "failure": FAILURE,
         **more,
     }
-    return Manifest.parse(json.dumps(data))
 
 
 def test_addresses():
@@ -65,7 +83,8 @@ def test_addresses():
 
 
 @pytest.mark.parametrize(
-    "address", ["ttir:6", "ttir:5", "ttgir:1", "ttir", "ttir:-1", "", "../x", "ttir:1e3", "ttir:99999999999"]
+    "address",
+    ["ttir:6", "ttir:5", "ttgir:1", "ttir", "ttir:-1", "", "../x", "ttir:1e3", "ttir:99999999999", "ttir:\u0661"],
 )
 def test_an_address_that_names_nothing_says_so(address: str):
     with pytest.raises(TraceError):
@@ -101,23 +120,159 @@ def test_each_text_is_named_once_in_order():
     assert len(set(names)) == len(names) == 7
 
 
+@st.composite
+def nested(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Passes as a compiler begins them: each at the top, or inside one that has not ended."""
+    passes: list[dict[str, Any]] = []
+    running: list[int] = []
+    for ordinal in range(1, draw(st.integers(1, 12)) + 1):
+        running = running[: draw(st.integers(0, len(running)))]
+        gone = draw(st.booleans())
+        one = one_pass(ordinal, "p", parent=running[-1] if running else None)
+        passes.append({**one, "text": None, "failed": True} if gone else one)
+        running.append(ordinal)
+    return passes
+
+
+def received(passes: list[dict[str, Any]], ordinal: int) -> str:
+    """What a pass is compared with, straight from the words: elder sibling, else what the parent received."""
+    parent = passes[ordinal - 1]["parent"]
+    elder = [p["ordinal"] for p in passes[: ordinal - 1] if p["parent"] == parent and p["text"]]
+    if elder:
+        return f"ttir:{elder[-1]}"
+    return "ttir:0" if parent is None else received(passes, parent)
+
+
+@given(nested())
+def test_predecessors_of_any_nesting(passes: list[dict[str, Any]]):
+    trace = manifest(stages=[stage(*passes)], failure={**FAILURE, "address": None})
+    found = predecessors(trace)
+    assert found == {f"ttir:{p['ordinal']}": received(passes, p["ordinal"]) for p in passes}
+    for one in passes:
+        if one["text"]:
+            assert previous(trace, f"ttir:{one['ordinal']}") == found[f"ttir:{one['ordinal']}"]
+
+
+def test_the_most_passes_have_predecessors_in_one_walk():
+    """One step a pass: none of the shapes that a walk back from every pass would take hours for."""
+    half = MAX_PASSES // 2
+    gone = [one_pass(n, "p", text=None, failed=True) for n in range(1, half + 1)]
+    rest = [one_pass(n, "p") for n in range(half + 1, MAX_PASSES + 1)]
+    trace = manifest(stages=[stage(*gone, *rest)])
+    assert predecessors(trace)[f"ttir:{half + 1}"] == "ttir:0"
+
+
+OK: dict[str, Any] = {"status": "ok", "failure": None, "stages": []}
+
+
+def argument(depth: int) -> dict[str, Any]:
+    return {"name": "x", "type": "tuple", "members": [argument(depth - 1)] if depth else []}
+
+
+def kernel(*arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"kernel": {**fields()["kernel"], "arguments": list(arguments)}}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    return {"stages": [stage(*[one_pass(n, "p", parent=n - 1 if n > 1 else None) for n in range(1, levels + 1)])]}
+
+
 @pytest.mark.parametrize(
     "more",
     [
         {"schema": "loupe.trace/2"},
         {"unknown": 1},
         {"status": "fine"},
-        {"stages": [{"name": "ttir", "input": None, "passes": [one_pass(2, "cse")]}]},
-        {"stages": [{"name": "ttir", "input": None, "passes": [one_pass(1, "cse", parent=1)]}]},
-        {"stages": [{"name": "ttir", "input": None, "passes": []}] * 2},
+        {"stages": [stage(one_pass(2, "cse"))]},
+        {"stages": [stage(one_pass(1, "cse", parent=1))]},
+        {"stages": [stage(one_pass(1, "a"), one_pass(2, "b"), one_pass(3, "c", parent=1))]},
+        {"stages": [stage(one_pass(1, "cse", text=None))]},
+        {"stages": [stage()] * 2},
+        {**deep(MAX_NESTING + 1), "failure": {**FAILURE, "address": None}},
         {"artifacts": [{"name": "../../etc", "digest": text("x")}]},
         {"artifacts": [{"name": "ptx", "digest": "x"}]},
+        {"artifacts": [{"name": "ptx", "digest": text("a")}, {"name": "ptx", "digest": text("b")}]},
         {"options": []},
+        {"status": "ok"},
+        {"status": "ok", "failure": None},
+        {"failure": None},
+        {"failure": {**FAILURE, "address": "ttir:6"}},
+        {"failure": {**FAILURE, "address": "sass"}},
+        {"failure": {**FAILURE, "address": "../x"}},
+        kernel(argument(MAX_MEMBERS_DEPTH)),
+        kernel(argument(60)),
     ],
 )
 def test_a_forged_manifest_is_refused(more: dict[str, Any]):
     with pytest.raises(TraceError):
         manifest(**more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        OK,
+        {**OK, **deep(MAX_NESTING)},
+        {"failure": {**FAILURE, "address": "source"}},
+        {"failure": {**FAILURE, "address": "ptx"}},
+        {"failure": {**FAILURE, "address": "ttir:0"}},
+        {"failure": {**FAILURE, "address": None}},
+        kernel(argument(MAX_MEMBERS_DEPTH - 1)),
+        kernel({"name": "x", "type": "*fp32," * 70}),
+    ],
+)
+def test_the_sound_neighbours_of_forgeries_are_read(more: dict[str, Any]):
+    trace = manifest(**more)
+    assert Manifest.parse(trace.canonical()) == trace
+
+
+def test_a_tuple_argument_keeps_its_elements():
+    """And a manifest that says nothing of elements is the one that says there are none."""
+    elements = [{"name": "0", "type": "*fp16", "divisibility": 16}, {"name": "1", "type": "constexpr", "value": 4}]
+    trace = manifest(**kernel({"name": "pair", "type": "(*fp16,constexpr)", "members": elements}))
+    first, second = trace.kernel.arguments[0].members
+    assert (first.type, first.divisibility, second.value) == ("*fp16", 16, 4)
+    plain_argument = {"name": "n", "type": "i32"}
+    assert manifest(**kernel(plain_argument)).content == manifest(**kernel({**plain_argument, "members": []})).content
+
+
+def test_a_pass_may_be_as_long_as_a_header():
+    long = "k" * MAX_HEADER
+    made = Pass(ordinal=1, name=long, argument=long, anchor=long, function=long, step=long, text=None)
+    assert made.function == long
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize("place", ['{"x":%s}', '{"x":[1,[%s]]}', '{"x":{"y":{"z":%s}}}'])
+@pytest.mark.parametrize("field", ["options", "launch_metadata"])
+def test_numbers_that_json_has_not_are_refused(number: str, place: str, field: str):
+    data = fields()
+    data[field] = "HERE"
+    with pytest.raises(TraceError, match="not a JSON number"):
+        Manifest.parse(json.dumps(data).replace('"HERE"', place % number))
+    data = fields(**kernel({"name": "x", "type": "constexpr", "value": "HERE"}))
+    with pytest.raises(TraceError, match="not a JSON number"):
+        Manifest.parse(json.dumps(data).replace('"HERE"', place % number))
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": "\ud800"}, {"\udfff": 1}, "\ud800"])
+def test_values_no_reader_would_take_cannot_be_built(value: Any):
+    with pytest.raises(ValueError, match=r"JSON number|surrogates"):
+        plain(value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_every_manifest_that_is_read_has_a_canonical_form(value: Any):
+    data = json.dumps(fields(options={"x": value}))
+    try:
+        trace = Manifest.parse(data)
+    except TraceError:
+        return
+    assert Manifest.parse(trace.canonical()).canonical() == trace.canonical()
 
 
 @pytest.mark.parametrize("data", ["", "[]", "null", "{", b"\xff\xfe", "[" * 100_000])
@@ -126,7 +281,39 @@ def test_what_is_no_manifest_is_refused(data: str | bytes):
         Manifest.parse(data)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
-def test_option_values_become_json(value: Any):
-    json.dumps(json_safe(value), allow_nan=False)
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.complex_numbers()
+    | st.binary()
+    | st.text(st.characters(exclude_categories=())),
+    lambda x: (
+        st.lists(x) | st.tuples(x) | st.dictionaries(st.text(st.characters(exclude_categories=())) | st.integers(), x)
+    ),
+    max_leaves=8,
+)
+
+
+@given(ANYTHING)
+def test_option_values_become_json_that_a_manifest_takes(value: Any):
+    safe = json_safe(value)
+    json.dumps(safe, allow_nan=False)
+    assert plain(safe) == safe
     assert json_safe((1, {"a": (2,)})) == [1, {"a": [2]}]
+
+
+class Hostile:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+def test_values_without_a_form_of_their_own():
+    endless: list[Any] = []
+    endless.append(endless)
+    for value in (endless, 10**6000, [10**6000], Hostile(), {"a": {1: Hostile()}}, "\ud800"):
+        plain(json_safe(value))
+    assert json_safe(object()) == "<object object>"
+    assert json_safe(Hostile()) == "<Hostile>"
+    assert len(str(json_safe(b"x" * 100_000))) < 5_000
