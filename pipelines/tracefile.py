@@ -8,9 +8,11 @@ Layout, little-endian::
     table     rows of (digest 32 bytes, offset u64, stored u32, size u32, base i32)
     frames    one zstd frame a row, at its offset from the start of the file
 
-A row's base is the row whose text is its prefix, or -1.
+The rows are the manifest's texts in its order, and the frames follow in theirs without a gap. A row's base is the row
+before it, whose text is its prefix, or -1 for a key frame.
 
-Reading a text decodes at most ``KEY_INTERVAL`` frames. Everything is bounded and verified, since files are uploaded.
+Reading a text decodes at most ``KEY_INTERVAL`` frames or ``KEY_BYTES``. Everything is bounded and verified, since files
+are uploaded: nothing is decoded before the table is known to be one that ``write`` makes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import functools
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import zstandard
 
@@ -26,9 +29,11 @@ from pipelines.trace import Manifest, TraceError, digest
 
 MAGIC = b"LOUPE\x01\r\n"
 SUFFIX = ".loupe"
+LEVEL = 9
+
+# Part of the format: a reader refuses longer chains.
 KEY_INTERVAL = 16
 KEY_BYTES = 16 << 20
-LEVEL = 9
 
 MAX_MANIFEST = 64 << 20
 MAX_TEXT = 256 << 20
@@ -42,8 +47,9 @@ def write(manifest: Manifest, blobs: Mapping[str, bytes], *, level: int = LEVEL)
     """Return the file for a manifest and its blobs by digest; zstd's ``level`` trades its size for time.
 
     Raises:
-        TraceError: a blob that the manifest names is missing.
+        TraceError: the manifest contradicts itself, or a blob that it names is missing or too large to be read back.
     """
+    manifest.check()
     frames: list[bytes] = []
     rows: list[tuple[bytes, int, int, int]] = []
     since_key = size_since_key = 0
@@ -53,17 +59,30 @@ def write(manifest: Manifest, blobs: Mapping[str, bytes], *, level: int = LEVEL)
         if blob is None:
             raise TraceError(f"the manifest names {name}, which is not there")
         key = not rows or since_key >= KEY_INTERVAL or size_since_key + len(blob) > KEY_BYTES
+        _check_size(len(blob))
         frames.append(_compress(blob, b"" if key else before, level))
         rows.append((bytes.fromhex(name), len(frames[-1]), len(blob), -1 if key else len(rows) - 1))
         since_key, size_since_key = (1, len(blob)) if key else (since_key + 1, size_since_key + len(blob))
         before = blob
-    head = _compress(manifest.canonical(), b"", level)
+    _check_total(sum(size for _, _, size, _ in rows))
+    canonical = manifest.canonical()
+    if len(canonical) > MAX_MANIFEST:
+        raise TraceError(f"the manifest is larger than {MAX_MANIFEST >> 20} MB")
+    head = _compress(canonical, b"", level)
     offset = len(MAGIC) + _LENGTHS.size + len(head) + _ROW.size * len(rows)
     table = bytearray()
     for name_bytes, stored, size, base in rows:
         table += _ROW.pack(name_bytes, offset, stored, size, base)
         offset += stored
     return b"".join([MAGIC, _LENGTHS.pack(len(head), len(rows)), head, bytes(table), *frames])
+
+
+class _Row(NamedTuple):
+    name: str
+    offset: int
+    stored: int
+    size: int
+    base: int
 
 
 class TraceFile:
@@ -75,15 +94,16 @@ class TraceFile:
         if data[: len(MAGIC)] != MAGIC or len(data) < start:
             raise TraceError("this is not a .loupe file")
         head, count = _LENGTHS.unpack_from(data, len(MAGIC))
-        if start + head + count * _ROW.size > len(data):
+        frames = start + head + count * _ROW.size
+        if frames > len(data):
             raise TraceError("the .loupe file is cut short")
-        self._canonical = _decompress(data[start : start + head], b"", MAX_MANIFEST)
-        self._rows: dict[str, tuple[int, int, int, int]] = {}
-        self._order: list[str] = []
-        for row in _ROW.iter_unpack(data[start + head : start + head + count * _ROW.size]):
-            name = row[0].hex()
-            self._rows[name] = row[1:]
-            self._order.append(name)
+        table = memoryview(data)[start + head : frames]
+        self._rows = [_Row(row[0].hex(), *row[1:]) for row in _ROW.iter_unpack(table)]
+        self._numbers = {row.name: number for number, row in enumerate(self._rows)}
+        _check_rows(self._rows, frames, len(data))
+        if len(self._numbers) != count:
+            raise TraceError("the .loupe file's table names a text twice")
+        self._canonical = _decompress(data[start : start + head], b"", None)
 
     @classmethod
     def open(cls, path: Path) -> TraceFile:
@@ -102,38 +122,74 @@ class TraceFile:
 
     def blob(self, name: str) -> bytes:
         """Return a blob by its digest; raise TraceError where it is missing or damaged."""
-        if name not in self._rows:
+        number = self._numbers.get(name)
+        if number is None:
             raise TraceError(f"the trace holds no text {name}")
-        chain: list[str] = []
-        at = name
-        while True:
-            chain.append(at)
-            base = self._rows[at][3]
-            if base < 0:
-                break
-            if base >= len(self._order) or len(chain) > KEY_INTERVAL:
-                raise TraceError("the .loupe file's table is damaged")
-            at = self._order[base]
+        first = number
+        while self._rows[first].base >= 0:
+            first -= 1
         blob = b""
-        for index, link in enumerate(reversed(chain)):
-            offset, stored, size, _ = self._rows[link]
-            blob = _decompress(self._data[offset : offset + stored], blob if index else b"", size)
-        if digest(blob) != name:
-            raise TraceError(f"text {name} is damaged")
-        return blob
+        for row in self._rows[first : number + 1]:
+            blob = self._decode(row, blob)
+        return _intact(name, blob)
 
     def text(self, name: str) -> str:
         """Return a text by its digest; bytes that are not UTF-8 become U+FFFD."""
         return self.blob(name).decode("utf-8", errors="replace")
 
     def verify(self) -> None:
-        """Raise TraceError unless every text is there, undamaged, within bounds, and the manifest is canonical."""
+        """Raise TraceError unless every text is there and undamaged, no other is, and the manifest is canonical.
+
+        Each frame is decoded once.
+        """
         if self.manifest.canonical() != self._canonical:
             raise TraceError("the manifest is not in canonical form")
-        if sum(row[2] for row in self._rows.values()) > MAX_TOTAL:
-            raise TraceError(f"the trace is larger than {MAX_TOTAL >> 30} GB when decompressed")
-        for name in self.manifest.digests():
-            self.blob(name)
+        if self.manifest.digests() != tuple(row.name for row in self._rows):
+            raise TraceError("the .loupe file's texts are not those that its manifest names")
+        blob = b""
+        for row in self._rows:
+            blob = _intact(row.name, self._decode(row, blob))
+
+    def _decode(self, row: _Row, before: bytes) -> bytes:
+        frame = self._data[row.offset : row.offset + row.stored]
+        return _decompress(frame, before if row.base >= 0 else b"", row.size)
+
+
+def _check_rows(rows: list[_Row], start: int, end: int) -> None:
+    """Raise TraceError unless the frames fill the file and no chain is longer than ``write`` makes it."""
+    links = total = 0
+    for number, row in enumerate(rows):
+        _check_size(row.size)
+        if row.offset != start:
+            raise TraceError("the .loupe file's table is damaged: a frame is not where the one before it ends")
+        start += row.stored
+        if row.base == -1:
+            links, total = 1, row.size
+            continue
+        links, total = links + 1, total + row.size
+        if row.base != number - 1:
+            raise TraceError("the .loupe file's table is damaged: a text's prefix is not the text before it")
+        if links > KEY_INTERVAL or total > KEY_BYTES:
+            raise TraceError("the .loupe file's table is damaged: too many texts without a key frame")
+    if start != end:
+        raise TraceError("the .loupe file is cut short, or has bytes that belong to no text")
+    _check_total(sum(row.size for row in rows))
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_TEXT:
+        raise TraceError(f"a text is larger than {MAX_TEXT >> 20} MB")
+
+
+def _check_total(size: int) -> None:
+    if size > MAX_TOTAL:
+        raise TraceError(f"the trace is larger than {MAX_TOTAL >> 30} GB when decompressed")
+
+
+def _intact(name: str, blob: bytes) -> bytes:
+    if digest(blob) != name:
+        raise TraceError(f"text {name} is damaged")
+    return blob
 
 
 def _compress(data: bytes, prefix: bytes, level: int) -> bytes:
@@ -145,15 +201,14 @@ def _compress(data: bytes, prefix: bytes, level: int) -> bytes:
     return zstandard.ZstdCompressor(dict_data=base, compression_params=parameters).compress(data)
 
 
-def _decompress(frame: bytes, prefix: bytes, size: int) -> bytes:
-    if size > MAX_TEXT:
-        raise TraceError(f"a text is larger than {MAX_TEXT >> 20} MB")
+def _decompress(frame: bytes, prefix: bytes, size: int | None) -> bytes:
+    """Return exactly ``size`` bytes, or for None as many as the frame says, up to ``MAX_MANIFEST``."""
     base = zstandard.ZstdCompressionDict(prefix, zstandard.DICT_TYPE_RAWCONTENT) if prefix else None
     decompressor = zstandard.ZstdDecompressor(dict_data=base, max_window_size=1 << 28)
     try:
         declared = zstandard.frame_content_size(frame)
-        if declared < 0 or declared > size:
+        if declared < 0 or declared > MAX_MANIFEST if size is None else declared != size:
             raise TraceError("a frame's size is not what the table says")
-        return decompressor.decompress(frame, max_output_size=size)
+        return decompressor.decompress(frame, max_output_size=declared, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise TraceError(f"a frame is damaged: {error}") from None
