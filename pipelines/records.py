@@ -95,8 +95,8 @@ class Pass(Model):
 
     ``ordinal`` counts from 1 in the order passes began; ``parent`` is the ordinal of the pass that ran this one
     inside itself. ``step`` names an internal step of the parent (``ExpandLoops``) that is no pass of its own.
-    ``text`` is None only for the pass that failed without leaving IR. Names are as long as a dump's header can be,
-    since a mangled function carries the types of all its arguments.
+    ``text`` is None for the pass that failed without leaving IR, and for one whose IR was too large to be kept. Names
+    are as long as a dump's header can be, since a mangled function carries the types of all its arguments.
     """
 
     ordinal: Annotated[int, Field(ge=1)]

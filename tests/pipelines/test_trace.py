@@ -186,7 +186,6 @@ def deep(levels: int) -> dict[str, Any]:
         {"stages": [stage(one_pass(2, "cse"))]},
         {"stages": [stage(one_pass(1, "cse", parent=1))]},
         {"stages": [stage(one_pass(1, "a"), one_pass(2, "b"), one_pass(3, "c", parent=1))]},
-        {"stages": [stage(one_pass(1, "cse", text=None))]},
         {"stages": [stage()] * 2},
         {**deep(MAX_NESTING + 1), "failure": {**FAILURE, "address": None}},
         {"artifacts": [{"name": "../../etc", "digest": text("x")}]},

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.dumps.mlir import MARK, HeaderFollower, parse_header, read_records
+from pipelines.dumps import mlir
+from pipelines.dumps.mlir import MARK, Header, HeaderFollower, parse_header, read_records
+from pipelines.trace import MAX_HEADER
+from tests.growth import LINEAR, growth
 
 CANONICALIZE = (
     "canonicalize{cse-between-iterations=false    max-iterations=10 max-num-rewrites=-1 "
@@ -104,6 +107,104 @@ def test_header_forms(line: str, when: str, name: str, argument: str, anchor: st
     header = parse_header(line)
     assert header is not None
     assert (header.when, header.name, header.argument, header.anchor) == (when, name, argument, anchor)
+
+
+CLASSES = st.from_regex(r"(\(anonymous namespace\)::)?[A-Z]\w{0,9}(<[\w:<>,]{0,9}>)?", fullmatch=True)
+ARGUMENTS = st.from_regex(
+    r"[a-z][a-z-]{0,9}(\{[a-z]{1,4}=[\w()<>,:-]{0,9}( [a-z]{1,4}=[\w(): -]{0,9})?\})?", fullmatch=True
+)
+SYMBOLS = st.from_regex(r"[\w.$(): -]{1,30}", fullmatch=True).filter(str.strip)
+
+
+@given(
+    st.sampled_from(["before", "after", "failed"]),
+    CLASSES,
+    st.none() | st.tuples(st.sampled_from([": %s", " (%s)"]), ARGUMENTS),
+    st.none() | st.tuples(st.sampled_from(["builtin.module", "tt.func"]), st.none() | SYMBOLS),
+)
+def test_every_header_that_a_compiler_prints_is_read(
+    when: str, owner: str, argument: tuple[str, str] | None, operation: tuple[str, str | None] | None
+):
+    anchor, function = operation or ("", None)
+    line = f"// -----// IR Dump {'Before' if when == 'before' else 'After'} {owner}"
+    line += " Failed" * (when == "failed") + (argument[0] % argument[1] if argument else "")
+    line += f" ('{anchor}' operation{': @' + function if function else ''})" if operation else ""
+    header = parse_header(line + " //----- //")
+    said = argument[1] if argument else owner
+    assert header == Header(when, mlir.pass_name(said), said, anchor, function)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "// -----// IR Dump Before CSE (cse)",
+        "// -----// IR Dump Before  //----- //",
+        "// -----// IR Dump Before //----- //",
+        "// -----// IR Dump During CSE (cse) //----- //",
+        "// -----// internal IR Dump After: x",
+        "// -----// a-b internal IR Dump After: x",
+        "IR Dump Before CSE //----- //",
+        "",
+    ],
+)
+def test_what_only_resembles_a_header_is_none(line: str):
+    assert parse_header(line) is None
+
+
+HOSTILE = [
+    ": ",
+    " (",
+    " ('",
+    "' operation",
+    ": @",
+    "(anonymous namespace)::",
+    " Failed",
+    "a",
+    " ",
+    "('' operation: @",
+    "<",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("end", ["", " //----- //", " ('m' operation: @f) //----- //", "'"])
+def test_a_hostile_header_costs_its_length(piece: str, end: str):
+    def line(size: int) -> str:
+        return "// -----// IR Dump Before " + piece * (size // len(piece)) + end
+
+    assert growth(parse_header, line, MAX_HEADER // 2 - 100) < LINEAR
+
+
+@given(
+    st.lists(st.sampled_from([*HOSTILE, "CSE", "cse", " //----- //", "IR Dump Before ", " internal IR Dump After: "]))
+)
+def test_any_pieces_of_headers_are_read(pieces: list[str]):
+    parse_header("// -----// IR Dump After " + "".join(pieces))
+    parse_header("// -----// " + "".join(pieces))
+
+
+def test_a_dump_of_nothing_but_headers_is_cut(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mlir, "MAX_RECORDS", 50)
+    data = b"// -----// IR Dump Before CSE (cse) //----- //\n" * 200
+    assert len(list(read_records(data))) == 50
+
+
+@pytest.mark.parametrize("length", [MAX_HEADER, MAX_HEADER + 1])
+def test_a_header_is_bounded_in_bytes_alike_whole_and_in_pieces(length: int):
+    line = b"// -----// IR Dump Before CSE (cse" + "é".encode() * 100
+    line += b"x" * (length - len(line) - 12) + b") //----- //"
+    assert len(line) == length
+    read = [r.header for r in read_records(line + b"\nmodule\n")]
+    assert len(read) == (length == MAX_HEADER)
+    follower = HeaderFollower()
+    assert [h for n in range(0, length, 999) for h in follower.feed(line[n : n + 999])] + follower.feed(b"\n") == read
+
+
+def test_a_mark_inside_a_line_is_no_header():
+    follower = HeaderFollower()
+    line = b"x // -----// IR Dump Before CSE (cse) //----- //\n"
+    assert [h for n in range(len(line)) for h in follower.feed(line[n : n + 1])] == []
+    assert list(read_records(line)) == []
 
 
 @given(st.binary(max_size=400))
