@@ -9,6 +9,9 @@ from app.api import Endpoint, Output, endpoint
 from app.errors import ApiError
 from app.services import Services, services
 from app.submissions import CompileRequest, Submission, submit
+from app.workers import Facts
+from pipelines.kernels.signature import SignatureError, parse_argument
+from pipelines.triton_path.options import OptionError, OptionField, check_options
 
 blueprint = Blueprint("compiles", __name__)
 
@@ -43,19 +46,29 @@ def enqueue(found: Services, request: CompileRequest) -> Submission:
     """Store a request and send its jobs to the queue.
 
     Raises:
-        ApiError: an unknown option (422), or the worker refuses to compile on this machine (503).
+        ApiError: an argument's type or an option that cannot be (422), or a worker that refuses to compile on this
+            machine (503).
     """
     with found.database.write() as session:
         worker = workers.newest(session)
         if worker is not None and worker.state == "refused" and workers.is_alive(worker):
             raise ApiError(503, worker.message or "The compile worker cannot compile on this machine.")
-        facts = workers.facts(session)
-        known = {str(option["name"]) for option in facts.options} if facts else None
-        for name in request.options:
-            if known is not None and name not in known:
-                words = f"options: there is no option {name}; the backend has {', '.join(sorted(known))}"
-                raise ApiError(422, words, detail={"in": "body", "field": "options"})
+        _check(request, workers.facts(session))
         made = submit(session, found.blobs, request)
     for trace_id in made.queued:
         found.queue.send(trace_id)
     return made
+
+
+def _check(request: CompileRequest, facts: Facts | None) -> None:
+    """Refuse what no compilation could take, at the field that is wrong; options once a worker told of them."""
+    field = "args"
+    try:
+        for name, text in (request.args or {}).items():
+            field = f"args.{name}"
+            parse_argument(name, text)
+        field = "options"
+        if facts:
+            check_options([OptionField.model_validate(option) for option in facts.options], request.options)
+    except (SignatureError, OptionError) as error:
+        raise ApiError(422, str(error), detail={"in": "body", "field": field}) from None

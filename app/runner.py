@@ -19,7 +19,8 @@ from app.processes import be_nice
 from app.services import Services
 from pipelines import tracefile
 from pipelines.trace import Addendum, Failure, StageTime
-from pipelines.triton_path.compile import Compiler, OptionError
+from pipelines.triton_path.compile import Compiler
+from pipelines.triton_path.options import OptionError
 from pipelines.triton_path.spec import Compiled, Event, LaunchFound
 
 log = logging.getLogger(__name__)

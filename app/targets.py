@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,15 +11,13 @@ from sqlalchemy.orm import Session
 from app import workers
 from app.api import Endpoint, Output, endpoint
 from app.services import services
+from pipelines.triton_path.options import FIXED, OptionField, kind_of
 from pipelines.triton_path.targets import CHIPS, DEFAULT_TARGET
 
 blueprint = Blueprint("targets", __name__)
 
 # Shown first in the form; the rest is folded away.
 COMMON = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
-
-# Decided by the target, or naming files of the server.
-FIXED = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "ir_override"})
 
 
 class TargetReply(Output):
@@ -71,12 +68,10 @@ def targets(session: Session) -> TargetsReply:
 def _options(fields: Sequence[dict[str, Any]]) -> Iterator[OptionReply]:
     """Keep the fields of the backend's class that a person sets, with their types in one word."""
     defaults = {field["name"]: field["default"] for field in fields}
-    for field in fields:
-        name, default = field["name"], field["default"]
-        declared = re.search(r"(?:^|'|Optional\[)(int|bool|float|str)\W*$", field["type"])
-        if not declared or name in FIXED:
+    for data in fields:
+        field = OptionField.model_validate(data)
+        kind = kind_of(field)
+        if kind in (None, "list") or field.name in FIXED:
             continue
-        # The backend declares some numbers as bool; the value knows better.
-        kind = type(default).__name__ if default is not None else declared[1]
-        values = defaults.get(f"allowed_{name.removeprefix('default_')}s")
-        yield OptionReply(name=name, type=kind, default=default, values=values)
+        values = defaults.get(f"allowed_{field.name.removeprefix('default_')}s")
+        yield OptionReply(name=field.name, type=kind or "", default=field.default, values=values)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from pipelines.dumps.diagnostics import last_words
 from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.sass import count_instructions
-from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, Slot, ZygoteSpec
-from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain
+from pipelines.sandbox import Confinement, Finished, Limits, Sandbox, Slot, ZygoteSpec
+from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain, TraceError
 from pipelines.triton_path.follow import Follower
-from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_output
+from pipelines.triton_path.options import OptionField, check_options
+from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_ends, read_output
 from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
 from pipelines.triton_path.spec import Compiled, CompileSpec, Event
 from pipelines.triton_path.targets import chip
-from pipelines.triton_path.toolchain import Described, OptionField, binaries, toolchain, triton_root
+from pipelines.triton_path.toolchain import Described, binaries, toolchain, triton_root
+
+log = logging.getLogger(__name__)
 
 CHILD = "pipelines.triton_path.child"
 DUMP = "dump.mlir"
@@ -34,10 +38,6 @@ _ENVIRONMENT = {
 }
 _BLOCK = 4096
 _UNREPEATABLE = ("timeout", "memory", "disk", "processes")
-
-
-class OptionError(ValueError):
-    """An option that the backend does not have, or a value of the wrong kind."""
 
 
 class Compiler:
@@ -95,10 +95,7 @@ class Compiler:
     def check(self, spec: CompileSpec) -> None:
         """Raise UnknownTargetError or OptionError where the spec cannot be compiled at all."""
         chip(spec.target)
-        known = {field.name: field for field in self.options}
-        for name in spec.options:
-            if name not in known:
-                raise OptionError(f"there is no option {name}; the backend has {', '.join(sorted(known))}")
+        check_options(self.options, spec.options)
 
     def compile(self, spec: CompileSpec, on_event: Callable[[Event], None]) -> Compiled:
         """Compile and disassemble; a failure of the kernel is a result, never an exception.
@@ -112,9 +109,8 @@ class Compiler:
             run = self._read(finished)
         if _was_cut(run):
             run = self._recover(spec, run)
-        blobs = Blobs()
-        manifest = build_manifest(spec, self.toolchain, run, blobs)
-        cacheable = run.outcome.kind not in _UNREPEATABLE
+        manifest, blobs = self._manifest(spec, run)
+        cacheable = not manifest.failure or manifest.failure.kind not in _UNREPEATABLE
         interim = Compiled(manifest, blobs.by_digest, tuple(run.output.times), cacheable, run.output.launches)
         if "cubin" not in run.output.artifacts:
             return interim
@@ -140,13 +136,23 @@ class Compiler:
 
     def _read(self, finished: Finished) -> Run:
         try:
-            output = read_output(finished.slot.read)
+            output = read_output(finished.slot)
         except ForgedOutputError as error:
-            output = Output(stderr=str(error))
-            outcome = finished.outcome
-            forged = Outcome("exit", outcome.exit_code, outcome.signal, outcome.wall_s, outcome.cpu_s)
-            return Run(output, forged, self.limits, ())
+            return Run(Output(), finished.outcome, self.limits, forged=str(error))
         return Run(output, finished.outcome, self.limits, read_dump(output))
+
+    def _manifest(self, spec: CompileSpec, run: Run) -> tuple[Manifest, Blobs]:
+        """Build the manifest; output that no manifest can hold is told as forged, since ours always fits."""
+        blobs = Blobs()
+        try:
+            manifest = build_manifest(spec, self.toolchain, run, blobs)
+            manifest.check()
+        except (ValidationError, TraceError) as error:
+            log.warning("output that makes no manifest: %s", error)
+            blobs, forged = Blobs(), "the compilation's output makes no trace"
+            run = Run(Output(), run.outcome, self.limits, forged=forged)
+            manifest = build_manifest(spec, self.toolchain, run, blobs)
+        return manifest, blobs
 
     def _recover(self, spec: CompileSpec, run: Run) -> Run:
         """Get back what was still in the dead child's buffer: dump once more, unbuffered, to stderr.
@@ -167,7 +173,7 @@ class Compiler:
         request: dict[str, JsonValue] = {"nvdisasm": str(binaries()[-1]), "flags": list(NVDISASM_FLAGS)}
         with self._sandbox.run(f"{CHILD}:disassemble", request, {"input.cubin": cubin}) as finished:
             sass = finished.slot.read("sass.out", MAX_ARTIFACT) if finished.outcome.kind == "ok" else None
-            stderr = finished.slot.read("stderr", MAX_STDERR) or b""
+            stderr = read_ends(finished.slot, "stderr", MAX_STDERR)
         if not sass:
             words = last_words(stderr.decode("utf-8", errors="replace")) or finished.outcome.kind
             diagnostic = Diagnostic(severity="warning", message=f"nvdisasm gave no SASS: {words}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from pipelines.sandbox import Slot
 from pipelines.trace import LaunchArgument, Message, Name, StageName, StageTime
 from pipelines.triton_path.spec import LaunchFound
 
@@ -19,11 +20,9 @@ MAX_STDERR = 4 << 20
 ARTIFACTS = ("llvm-ir", "ptx", "cubin", "ptxas-log")
 STAGE_OUTPUTS = ("ttir", "ttgir", "llvm-dialect")
 
-Read = Callable[[str, int], bytes | None]
-
 
 class ForgedOutputError(ValueError):
-    """The child's files are not what this project's own code writes; the message says where."""
+    """The child's files are not what this project's own code writes; the message says which."""
 
 
 class _Strict(BaseModel):
@@ -31,19 +30,29 @@ class _Strict(BaseModel):
 
 
 class ArgumentMade(_Strict):
-    """An argument as the compilation used it."""
+    """An argument as the compilation used it; a tuple has its elements as ``members``."""
 
     name: Name
-    type: Name
+    type: Message
     divisibility: int | None
     value: JsonValue
+    members: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)] = ()
+
+
+class NoteMade(_Strict):
+    """Something that went wrong in the launch code without ending it; line from 1, column from 0."""
+
+    message: Message
+    file: Name | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 class LaunchShown(_Strict):
     """What the launch code passed."""
 
     grid: tuple[int, ...] | None
-    config: Name | None
+    config: Message | None
     arguments: Annotated[tuple[LaunchArgument, ...], Field(max_length=1000)]
 
 
@@ -55,6 +64,7 @@ class LaunchMade(_Strict):
     arguments: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)]
     options: dict[str, JsonValue]
     launch: LaunchShown | None
+    notes: Annotated[tuple[NoteMade, ...], Field(max_length=1000)] = ()
 
 
 class ErrorPlace(_Strict):
@@ -77,23 +87,28 @@ class ErrorMade(_Strict):
 
 
 class _EventLine(_Strict):
-    event: Literal["pipeline", "stage-begin", "stage-end", "command"]
+    event: Literal["pipeline", "pipeline-end", "stage-begin", "stage-end", "command"]
     at: float
     name: Name | None = None
     stage: StageName | None = None
     passes: Annotated[str | None, Field(max_length=1 << 20)] = None
-    command: Annotated[tuple[Name, ...], Field(max_length=64)] | None = None
+    command: Annotated[tuple[Message, ...], Field(max_length=64)] | None = None
 
 
 @dataclass
 class Output:
-    """Everything read back. ``runs`` are the pass managers' names and pipelines, ``stages`` what completed."""
+    """Everything read back.
+
+    ``runs`` are the pass managers' names and pipelines, the first ``ended`` of them to their end; ``stages`` hold what
+    completed ones gave; ``oversize`` names texts that were too large to keep.
+    """
 
     launch: LaunchMade | None = None
     launches: tuple[LaunchFound, ...] = ()
     error: ErrorMade | None = None
     metadata: dict[str, JsonValue] = field(default_factory=dict)
     runs: list[tuple[str, str]] = field(default_factory=list)
+    ended: int = 0
     times: list[StageTime] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     begun: str | None = None
@@ -102,39 +117,70 @@ class Output:
     artifacts: dict[str, bytes] = field(default_factory=dict)
     dump: bytes = b""
     stderr: str = ""
+    oversize: list[str] = field(default_factory=list)
 
 
-def read_output(read: Read) -> Output:
+def read_output(slot: Slot) -> Output:
     """Read what is there.
 
     Raises:
         ForgedOutputError: a file is not what ``child`` writes, or is larger than it can be.
     """
     output = Output()
-    output.launch = _json(read, "launch.json", LaunchMade)
-    output.launches = _json(read, "launches.json", tuple[LaunchFound, ...]) or ()
-    output.error = _json(read, "error.json", ErrorMade)
-    output.metadata = _json(read, "metadata.json", dict[str, JsonValue]) or {}
-    _read_events(read("events.jsonl", MAX_JSON) or b"", output)
+    output.launch = _json(slot, "launch.json", LaunchMade)
+    output.launches = _json(slot, "launches.json", tuple[LaunchFound, ...]) or ()
+    output.error = _json(slot, "error.json", ErrorMade)
+    output.metadata = _json(slot, "metadata.json", dict[str, JsonValue]) or {}
+    _read_events(_whole(slot, "events.jsonl"), output)
     for name in STAGE_OUTPUTS:
-        text = read(f"{name}.out", MAX_ARTIFACT)
+        text = _text(slot, name, output)
         if text is not None:
             output.stages[name] = text.rstrip(b"\n")
     for name in ARTIFACTS:
-        data = read(f"{name}.out", MAX_ARTIFACT)
+        data = _text(slot, name, output)
         if data:
             output.artifacts[name] = data if name == "cubin" else data.rstrip(b"\n")
-    output.dump = read("dump.mlir", MAX_DUMP) or b""
-    output.stderr = (read("stderr", MAX_STDERR) or b"").decode("utf-8", errors="replace")
+    output.dump = slot.read("dump.mlir", MAX_DUMP, cut=True) or b""
+    output.stderr = read_ends(slot, "stderr", MAX_STDERR).decode("utf-8", errors="replace")
     return output
+
+
+def read_ends(slot: Slot, name: str, limit: int) -> bytes:
+    """Read a file's head and tail, ``limit`` bytes together: what a process says last is why it ended."""
+    descriptor = slot.open(name)
+    if descriptor is None:
+        return b""
+    try:
+        size = os.fstat(descriptor).st_size
+        if size <= limit:
+            return os.pread(descriptor, limit, 0)
+        head, tail = os.pread(descriptor, limit // 2, 0), os.pread(descriptor, limit // 2, size - limit // 2)
+    finally:
+        os.close(descriptor)
+    return head + b"\n...\n" + tail
+
+
+def _text(slot: Slot, name: str, output: Output) -> bytes | None:
+    data = slot.read(f"{name}.out", MAX_ARTIFACT + 1, cut=True)
+    if data is not None and len(data) > MAX_ARTIFACT:
+        output.oversize.append(name)
+        return None
+    return data
+
+
+def _whole(slot: Slot, name: str) -> bytes:
+    data = slot.read(name, MAX_JSON + 1, cut=True) or b""
+    if len(data) > MAX_JSON:
+        raise ForgedOutputError(f"{name} is larger than a compilation makes it")
+    return data
 
 
 _Kind = TypeVar("_Kind")
 
 
-def _json(read: Read, name: str, kind: type[_Kind]) -> _Kind | None:
-    data = read(name, MAX_JSON)
-    if data is None:
+def _json(slot: Slot, name: str, kind: type[_Kind]) -> _Kind | None:
+    data = _whole(slot, name)
+    if not data:
         return None
     validated: _Kind = _validate(name, kind, data)
     return validated
@@ -143,8 +189,8 @@ def _json(read: Read, name: str, kind: type[_Kind]) -> _Kind | None:
 def _validate(name: str, kind: Any, data: bytes) -> Any:
     try:
         return TypeAdapter(kind).validate_json(data)
-    except (ValidationError, RecursionError) as error:
-        raise ForgedOutputError(f"{name} is not what a compilation writes: {str(error)[:300]}") from None
+    except (ValidationError, RecursionError):
+        raise ForgedOutputError(f"{name} is not what a compilation writes") from None
 
 
 def _read_events(data: bytes, output: Output) -> None:
@@ -155,6 +201,8 @@ def _read_events(data: bytes, output: Output) -> None:
         event: _EventLine = _validate("events.jsonl", _EventLine, line)
         if event.event == "pipeline" and event.name and event.passes is not None:
             output.runs.append((event.name, event.passes))
+        elif event.event == "pipeline-end":
+            output.ended = len(output.runs)
         elif event.event == "stage-begin" and event.stage:
             begun[event.stage] = event.at
             output.begun = event.stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.ptxas import normalize_log, parse_errors, parse_resources
 from pipelines.sandbox import Limits, Outcome
 from pipelines.trace import (
+    MAX_DIAGNOSTICS,
     Argument,
     Artifact,
     Diagnostic,
@@ -23,9 +25,9 @@ from pipelines.trace import (
     Toolchain,
     digest,
 )
-from pipelines.triton_path.output import Output
+from pipelines.triton_path.output import MAX_ARTIFACT, ArgumentMade, Output
 from pipelines.triton_path.spec import CompileSpec
-from pipelines.triton_path.stages import build_stages
+from pipelines.triton_path.stages import build_stages, unprinted_stage
 from pipelines.triton_path.targets import chip
 
 
@@ -44,12 +46,13 @@ class Blobs:
 
 @dataclass(frozen=True)
 class Run:
-    """One child's end: what it left and how it ended, under which limits."""
+    """One child's end: what it left, how it ended, under which limits; ``forged`` says what is wrong with its files."""
 
     output: Output
     outcome: Outcome
     limits: Limits
-    records: tuple[Record, ...]
+    records: tuple[Record, ...] = ()
+    forged: str | None = None
 
 
 def read_dump(output: Output) -> tuple[Record, ...]:
@@ -60,7 +63,7 @@ def read_dump(output: Output) -> tuple[Record, ...]:
 def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blobs) -> Manifest:
     """Return the manifest without SASS; ``blobs`` receives its texts."""
     output = run.output
-    stages = build_stages(run.records, output.runs, output.stages, blobs.keep)
+    stages = build_stages(run.records, output.runs, output.ended, output.stages, blobs.keep)
     log = normalize_log(output.artifacts.get("ptxas-log", b"").decode("utf-8", errors="replace"))
     failure = find_failure(run, stages)
     return Manifest(
@@ -75,7 +78,7 @@ def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blo
         artifacts=_artifacts(output, log, blobs),
         launch_metadata=output.metadata,
         resources=_resources(output, log),
-        diagnostics=tuple(_diagnostics(output, failure)),
+        diagnostics=_bounded(_diagnostics(output, failure)),
         failure=failure,
     )
 
@@ -86,10 +89,13 @@ def _kernel(spec: CompileSpec, output: Output, blobs: Blobs) -> Kernel:
     if made is None:
         name = spec.kernel or (output.launches[spec.launch].kernel if spec.launch < len(output.launches) else "")
         return Kernel(name=name, file=spec.file, source=source, arguments=(), origin="none")
-    arguments = tuple(
-        Argument(name=a.name, type=a.type, divisibility=a.divisibility, value=a.value) for a in made.arguments
-    )
+    arguments = tuple(_argument(item) for item in made.arguments)
     return Kernel(name=made.name, file=spec.file, source=source, arguments=arguments, origin=made.origin)
+
+
+def _argument(made: ArgumentMade) -> Argument:
+    members = tuple(_argument(item) for item in made.members)
+    return Argument(name=made.name, type=made.type, divisibility=made.divisibility, value=made.value, members=members)
 
 
 def _launch(output: Output) -> Launch | None:
@@ -111,6 +117,13 @@ def _resources(output: Output, log: str) -> Resources | None:
     return parse_resources(log, shared if isinstance(shared, int) else None)
 
 
+def _bounded(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    kept = list(itertools.islice(diagnostics, MAX_DIAGNOSTICS + 1))
+    if len(kept) > MAX_DIAGNOSTICS:
+        kept[MAX_DIAGNOSTICS - 1 :] = [Diagnostic(severity="note", message="there are more messages than are kept")]
+    return tuple(kept)
+
+
 def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic]:
     """Yield the user's own error first, then what the compiler printed, errors at the failing pass."""
     if output.error:
@@ -123,6 +136,11 @@ def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic
                 column=place.column + 1 if place.column is not None else None,
             )
         yield from _ptxas_errors(output)
+    for note in output.launch.notes if output.launch else ():
+        column = note.column + 1 if note.column is not None else None
+        yield Diagnostic(severity="warning", message=note.message, file=note.file, line=note.line, column=column)
+    for name in output.oversize:
+        yield Diagnostic(severity="warning", message=f"{name} is larger than {MAX_ARTIFACT >> 20} MB and was not kept")
     for item in parse_diagnostics(output.stderr):
         at = failure.address if failure and item.severity == "error" else None
         yield item.model_copy(update={"address": at}) if at else item
@@ -133,7 +151,8 @@ def _ptxas_errors(output: Output) -> Iterable[Diagnostic]:
     errors = parse_errors(normalize_log(output.artifacts.get("ptxas-log", b"").decode(errors="replace")))
     if not errors:
         return
-    places = {i.row: i.stack[0] for i in ptx.parse(output.artifacts["ptx"].decode(errors="replace")) if i.stack}
+    text = output.artifacts.get("ptx", b"").decode(errors="replace")
+    places = {i.row: i.stack[0] for i in ptx.parse(text) if i.stack}
     told: set[tuple[str, int, str]] = set()
     for error in errors:
         place = places.get(error.line or 0)
@@ -143,12 +162,31 @@ def _ptxas_errors(output: Output) -> Iterable[Diagnostic]:
     yield from errors
 
 
-def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
-    """Return why the compilation ended early, or None where PTX and cubin are there."""
-    output, outcome, limits = run.output, run.outcome, run.limits
-    if outcome.kind == "ok" and not output.error and "cubin" in output.artifacts:
+_SMALLER = "Submit it again with smaller tiles or fewer stages; what is shown came before the limit."
+
+
+def _unprinted(run: Run) -> Failure | None:
+    stage = unprinted_stage(run.records, run.output.runs, run.output.ended)
+    if stage is None:
         return None
+    message = f"the dump lacks passes of {stage}: the source changed how the compiler prints, or wrote into its dump"
+    return Failure(kind="invalid", stage=stage, address=None, message=message)
+
+
+def _out_of_memory(run: Run) -> bool:
+    said = run.output.stderr[-65_536:]
+    return run.outcome.kind != "ok" and ("LLVM ERROR: out of memory" in said or "std::bad_alloc" in said)
+
+
+def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
+    """Return why the compilation ended early, or None where PTX and cubin are there and every pass was printed."""
+    output, outcome, limits = run.output, run.outcome, run.limits
     stage, address = _where(output, stages)
+    if run.forged:
+        message = f"{run.forged}: the source wrote into the files that the compilation leaves"
+        return Failure(kind="invalid", stage=stage, address=address, message=message)
+    if outcome.kind == "ok" and not output.error and "cubin" in output.artifacts:
+        return _unprinted(run)
     limit = {
         "timeout": f"the compilation took longer than {limits.wall_s:.0f} s and was stopped",
         "memory": f"the compilation used more than {limits.memory >> 30} GB of memory and was stopped",
@@ -156,16 +194,11 @@ def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
         "processes": f"the compilation started more than {limits.processes} processes and was stopped",
     }
     if outcome.kind in limit:
-        hint = "Submit it again with smaller tiles or fewer stages; what is shown came before the limit."
-        return Failure.model_validate(
-            {
-                "kind": outcome.kind,
-                "stage": stage,
-                "address": address,
-                "message": limit[outcome.kind],
-                "hint": hint,
-            }
-        )
+        said = {"kind": outcome.kind, "message": limit[outcome.kind], "hint": _SMALLER}
+        return Failure.model_validate({**said, "stage": stage, "address": address})
+    if _out_of_memory(run):
+        message = "the compiler ran out of memory and was stopped"
+        return Failure(kind="memory", stage=stage, address=address, message=message, hint=_SMALLER)
     if output.error:
         return _error(output, stage, address)
     if outcome.kind == "ok":
@@ -206,7 +239,12 @@ def _where(output: Output, stages: Sequence[Stage]) -> tuple[str | None, str | N
     stage = output.begun
     if stage is None or stage in output.complete:
         return stage, None
-    made = next((s for s in stages if s.name == stage), None)
+    if stage == "cubin":
+        return "ptx", "ptx" if "ptx" in output.artifacts else None
+    # LLVM IR has no passes of its own here: what it was made from is the last snapshot of the dialect.
+    within = "llvm-dialect" if stage in ("llvm-ir", "ptx") else stage
+    made = next((s for s in stages if s.name == within), None)
     failed = [p for p in made.passes if p.failed] if made else []
-    shown = "ptx" if stage == "cubin" else stage
-    return shown, f"{stage}:{failed[-1].ordinal}" if failed else ("ptx" if stage == "cubin" else None)
+    left = [p for p in made.passes if p.text and p.parent is None] if made else []
+    last = (failed or left)[-1:]
+    return stage, f"{within}:{last[0].ordinal}" if last else None

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from pipelines.trace import Manifest, Model, Name, StageTime, Toolchain, digest
+from pipelines.trace import Manifest, Message, Model, Name, StageTime, Toolchain, digest
 
 MAX_SOURCE = 1 << 20
 
@@ -47,7 +47,7 @@ class LaunchFound(Model):
     """A distinct launch that the source's own code makes."""
 
     kernel: Name
-    config: Name | None
+    config: Message | None
     grid: tuple[int, ...] | None
 
 

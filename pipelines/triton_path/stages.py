@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pipelines.dumps.mlir import Header, Record
 from pipelines.dumps.nesting import parse_pipeline, place
-from pipelines.trace import Pass, Stage
+from pipelines.trace import MAX_PASSES, Pass, Stage
 
 STAGES = ("ttir", "ttgir", "llvm-dialect")
 _RUNS = {"make_ttir": "ttir", "make_ttgir": "ttgir", "gluon_to_ttgir": "ttgir", "make_llir": "llvm-dialect"}
@@ -27,6 +27,7 @@ class _Began:
     header: Header
     before: bytes
     stage: str
+    run: int
     parent: int | None
     after: bytes | None = None
     failed: bool = False
@@ -41,6 +42,7 @@ def stage_of_run(name: str) -> str:
 def build_stages(
     records: Sequence[Record],
     runs: Sequence[tuple[str, str]],
+    ended: int,
     outputs: Mapping[str, bytes],
     keep: Keep,
 ) -> tuple[Stage, ...]:
@@ -49,11 +51,12 @@ def build_stages(
     Args:
         records: the dump, in order.
         runs: each pass manager's run name and pipeline string, in order.
+        ended: how many of the runs, from the first, came to their end.
         outputs: the stages that were completed, with their last IR.
         keep: stores a text and returns its digest.
     """
     began = _passes([r for r in records if r.header.when == "before"], runs)
-    _settle(began, outputs)
+    _settle(began, outputs, ended)
     steps = _failures_and_steps(records, began)
     stages = []
     for name in STAGES:
@@ -67,13 +70,25 @@ def _passes(records: Sequence[Record], runs: Sequence[tuple[str, str]]) -> list[
     places = place([r.header for r in records], [parse_pipeline(text) for _, text in runs])
     names = [stage_of_run(name) for name, _ in runs] or ["ttir"]
     return [
-        _Began(record.header, record.text, names[min(at.run, len(names) - 1)], at.parent)
+        _Began(record.header, record.text, names[min(at.run, len(names) - 1)], at.run, at.parent)
         for record, at in zip(records, places, strict=True)
     ]
 
 
-def _settle(began: list[_Began], outputs: Mapping[str, bytes]) -> None:
-    """Give every pass the text it left, walking backwards."""
+def unprinted_stage(records: Sequence[Record], runs: Sequence[tuple[str, str]], ended: int) -> str | None:
+    """Return a stage whose run came to its end although the dump lacks one of its passes, or None."""
+    began = _passes([r for r in records if r.header.when == "before"], runs)
+    for run, (name, pipeline) in enumerate(runs[:ended]):
+        nested = {item.anchor for item in parse_pipeline(pipeline)} - {""}
+        planned = sum(not item.anchor for item in parse_pipeline(pipeline))
+        printed = sum(b.run == run and b.parent is None and b.header.anchor not in nested for b in began)
+        if printed < planned:
+            return stage_of_run(name)
+    return None
+
+
+def _settle(began: list[_Began], outputs: Mapping[str, bytes], ended: int) -> None:
+    """Give every pass the text it left, walking backwards; one without a text failed unless its run went on."""
     after: dict[str, bytes | None] = {name: outputs.get(name) for name in STAGES}
     inner: bytes | None = None
     for index in range(len(began) - 1, -1, -1):
@@ -86,22 +101,24 @@ def _settle(began: list[_Began], outputs: Mapping[str, bytes]) -> None:
         else:
             item.after = outside if last_inside else inner
         inner = item.before
-        item.failed = item.after is None
+        item.failed = item.after is None and item.run >= ended
 
 
 def _failures_and_steps(records: Sequence[Record], began: list[_Began]) -> dict[int, list[Record]]:
     """Attach what failing passes left; return the inner steps by the index of the pass that printed them."""
     steps: dict[int, list[Record]] = {}
+    latest: dict[str, int] = {}
     current = -1
     for record in records:
         when = record.header.when
         if when == "before":
             current += 1
+            latest[record.header.name] = current
         elif current >= 0 and when == "step":
             owner = began[current].parent
             steps.setdefault(current if owner is None else owner, []).append(record)
         elif when == "failed":
-            at = next((i for i in range(current, -1, -1) if began[i].header.name == record.header.name), None)
+            at = latest.pop(record.header.name, None)
             if at is not None:
                 _fail(began, at, record.text)
     return steps
@@ -154,7 +171,7 @@ def _stage(
         )
         for record in steps.get(index, []):
             passes.append(_step(len(passes) + 1, item, record.header.name, digest(record.text)))
-    return Stage(name=name, input=digest(members[0][1].before), passes=tuple(passes))
+    return Stage(name=name, input=digest(members[0][1].before), passes=tuple(passes[:MAX_PASSES]))
 
 
 def _step(ordinal: int, owner: _Began, step: str, text: str | None) -> Pass:

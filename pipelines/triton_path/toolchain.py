@@ -8,17 +8,11 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from pipelines.trace import Model, Name, Tool, Toolchain
+from pipelines.triton_path.options import OptionField
 
-
-class OptionField(Model):
-    """A field of the backend's own options class, with the value that the backend gives it by itself."""
-
-    name: Name
-    type: Name
-    default: JsonValue
+# How long an installation may take: a file that is younger was edited afterwards.
+_INSTALL_S = 600.0
 
 
 class Described(Model):
@@ -45,13 +39,24 @@ def binaries() -> tuple[Path, ...]:
 
 
 def toolchain(described: Described) -> Toolchain:
-    """Return the toolchain: Triton by its wheel's own record of its files' hashes, the binaries by their bytes."""
-    lines = (distribution("triton").read_text("RECORD") or "").splitlines()
-    record = "\n".join(sorted(line for line in lines if line.startswith("triton/") and "sha256=" in line))
-    tools = [Tool(name="triton", version=described.triton, sha256=hashlib.sha256(record.encode()).hexdigest())]
+    """Return the toolchain: Triton by the hashes of its files, the binaries by their bytes."""
+    tools = [Tool(name="triton", version=described.triton, sha256=_wheel_hash())]
     for path in binaries():
         tools.append(Tool(name=path.name, version=described.versions.get(path.name, ""), sha256=_file_hash(path)))
     return Toolchain(name=f"triton {described.triton}", tools=tuple(tools))
+
+
+def _wheel_hash() -> str:
+    """Return a hash over all of Triton's files, as the wheel records them; those edited since count as they are."""
+    files = distribution("triton").files or []
+    record = next(file for file in files if file.name == "RECORD")
+    installed = Path(str(record.locate())).stat().st_mtime + _INSTALL_S
+    total = hashlib.sha256()
+    for file in sorted(file for file in files if file.parts[0] == "triton" and file.hash):
+        path = Path(str(file.locate()))
+        edited = path.exists() and path.stat().st_mtime > installed
+        total.update(f"{file} {_file_hash(path) if edited or not file.hash else file.hash.value}\n".encode())
+    return total.hexdigest()
 
 
 @cache
