@@ -6,133 +6,80 @@ the exact types, divisibility, folded values and options are those that Triton i
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import triton
+import triton.testing
 from triton.backends.compiler import GPUTarget
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
+from pipelines.kernels.standins import CapturedKernel, CaptureDriver, do_bench, do_bench_cudagraph
+
 MAX_LAUNCHES = 512
+MAX_TROUBLES = 64
 
 
 @dataclass
 class Launch:
-    """A distinct launch: everything ``triton.compile`` needs, and what the launch code passed."""
+    """A distinct launch: everything ``triton.compile`` needs, and what the launch code passed.
+
+    ``config`` holds the autotune config's own values, where there is one.
+    """
 
     function: Any
     signature: dict[str, Any]
     constexprs: dict[tuple[int, ...], Any]
     attributes: dict[tuple[int, ...], Any]
     options: Any
-    config: str | None
+    config: dict[str, Any] | None
     grid: tuple[int, ...] | None = None
     values: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def key(self) -> str:
         """What makes this launch distinct from another."""
-        return repr((id(self.function), self.signature, self.constexprs, self.attributes, self.options.hash()))
+        options = self.options if isinstance(self.options, dict) else self.options.__dict__
+        return repr((id(self.function), self.signature, self.constexprs, self.attributes, sorted(options.items())))
 
 
-class TooManyLaunchesError(RuntimeError):
-    """The launch code makes more distinct launches than are kept."""
+@dataclass(frozen=True)
+class Trouble:
+    """Something that went wrong in the launch code without ending it; ``line`` is the source's, from 1."""
+
+    what: str
+    error: Exception | None
+    line: int | None
 
 
-class CapturedKernel:
-    """What a launch gets in place of a compiled kernel: runs nothing, answers what launch code asks of one."""
-
-    n_regs = 32
-    n_spills = 0
-    n_max_threads = 1024
-    function = 0
-    packed_metadata = ()
-    asm: dict[str, str] = {}  # noqa: RUF012 - mirrors CompiledKernel's attribute
-
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
-        self.name = launch.function.__name__
-        self.metadata = SimpleNamespace(
-            name=self.name, shared=0, num_warps=launch.options.num_warps, num_ctas=launch.options.num_ctas
-        )
-
-    def _init_handles(self) -> None:
-        """Nothing to load."""
-
-    def launch_metadata(self, *_: Any) -> None:
-        """No profiler listens here."""
-
-    def run(self, x: int, y: int, z: int, *rest: Any) -> None:
-        """Keep the grid and the values of the first launch; six driver arguments come before the values."""
-        if self._launch.grid is None:
-            self._launch.grid = (int(x), int(y), int(z))
-            self._launch.values = rest[6:]
-
-    def __getitem__(self, grid: Any) -> Any:
-        """A kernel got from ``warmup`` can be launched directly."""
-
-        def launch(*args: Any, **_: Any) -> None:
-            dims = (*tuple(grid), 1, 1)[:3]
-            self.run(*dims, *[None] * 6, *args)
-
-        return launch
-
-
-class CaptureDriver:
-    """Stands for Triton's driver: names the target, has one device, and benches by calling once."""
-
-    def __init__(self, target: GPUTarget, properties: dict[str, int]) -> None:
-        self._target = target
-        self._properties = properties
-        self.utils = SimpleNamespace(get_device_properties=lambda _=0: dict(properties))
-
-    def get_current_target(self) -> GPUTarget:
-        """Return the target that was asked for."""
-        return self._target
-
-    def get_current_device(self) -> int:
-        """Return the only device."""
-        return 0
-
-    def set_current_device(self, _: int) -> None:
-        """There is only one."""
-
-    def get_current_stream(self, _: int = 0) -> int:
-        """Return the default stream."""
-        return 0
-
-    def get_benchmarker(self) -> Any:
-        """Return a bench that calls once, so that every autotune config is launched."""
-        return _bench_once
-
-    def get_empty_cache_for_benchmark(self) -> None:
-        """There is no cache to flush."""
-
-    def clear_cache(self, _: Any) -> None:
-        """There is no cache to flush."""
-
-    def get_active_torch_device(self) -> Any:
-        """Refuse, naming what is missing."""
-        raise RuntimeError(
-            "the launch code asks for torch's device, and torch is not here; launch with plain objects "
-            "that have dtype and data_ptr(), or give the arguments"
-        )
-
-
-def _bench_once(call: Any, *_: Any, **__: Any) -> list[float]:
-    call()
-    return [1.0, 1.0, 1.0]
+@dataclass
+class _Tuning:
+    tuner: Any
+    config: Any = None
 
 
 class Capture:
-    """Installs the stand-ins and collects distinct launches in the order in which they were made."""
+    """Installs the stand-ins and collects distinct launches in the order in which they were made.
 
-    def __init__(self, target: GPUTarget, properties: dict[str, int]) -> None:
+    Args:
+        target: what the launches are made for.
+        properties: the device's properties, as Triton's driver names them.
+        file: the source's name, by which troubles find their line.
+    """
+
+    def __init__(self, target: GPUTarget, properties: dict[str, int], file: str | None = None) -> None:
         self._driver = CaptureDriver(target, properties)
-        self._config: str | None = None
+        self._file = file
+        self._tunings: list[_Tuning] = []
         self._launches: dict[str, Launch] = {}
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self.troubles: list[Trouble] = []
 
     @property
     def launches(self) -> list[Launch]:
@@ -141,34 +88,141 @@ class Capture:
 
     def install(self) -> None:
         """Replace the driver and the steps of Triton that would need one."""
-        triton.runtime.driver.set_active(self._driver)
-        triton.testing.do_bench = _bench_once
-        self._uncompiled, self._unbenched = JITFunction._do_compile, Autotuner._bench
-        capture = self
-
-        def record(
-            self: Any, _: Any, signature: Any, __: Any, constexprs: Any, options: Any, attrs: Any, ___: Any
-        ) -> Any:
-            return capture._record(Launch(self, signature, constexprs, attrs, options, capture._config))
-
-        def bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
-            self._do_bench = _bench_once
-            capture._config = str(config)
-            try:
-                return capture._unbenched(self, *args, config=config, **meta)
-            finally:
-                capture._config = None
-
-        JITFunction._do_compile = record
-        Autotuner._bench = bench
+        self._replace(triton.runtime.driver, "_default", self._driver)
+        self._replace(triton.runtime.driver, "_active", self._driver)
+        self._replace(triton.testing, "do_bench", do_bench)
+        self._replace(triton.testing, "do_bench_cudagraph", do_bench_cudagraph)
+        self._replace(JITFunction, "_do_compile", self._compiling())
+        for name, make in (("__init__", self._tuned), ("run", self._running), ("_bench", self._benching)):
+            self._replace(Autotuner, name, make(getattr(Autotuner, name)))
+        self._replace(Autotuner, "warmup", self._warming())
 
     def remove(self) -> None:
-        """Give Triton its own compile step back."""
-        JITFunction._do_compile = self._uncompiled
-        Autotuner._bench = self._unbenched
+        """Give Triton its own steps back."""
+        while self._replaced:
+            owner, name, original = self._replaced.pop()
+            setattr(owner, name, original)
+
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        self._replaced.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def _compiling(self) -> Callable[..., Any]:
+        def record(
+            function: Any, _: Any, signature: Any, __: Any, constexprs: Any, options: Any, attributes: Any, ___: Any
+        ) -> CapturedKernel:
+            return self._record(Launch(function, signature, constexprs, attributes, options, self._config(function)))
+
+        return record
 
     def _record(self, launch: Launch) -> CapturedKernel:
-        known = self._launches.setdefault(launch.key, launch)
-        if len(self._launches) > MAX_LAUNCHES:
-            raise TooManyLaunchesError(f"the launch code makes more than {MAX_LAUNCHES} distinct launches")
-        return CapturedKernel(known)
+        key = launch.key
+        if key not in self._launches:
+            if len(self._launches) == MAX_LAUNCHES:
+                self._trouble(f"the source makes more than {MAX_LAUNCHES} distinct launches; the rest is left out")
+                return CapturedKernel(launch)
+            self._launches[key] = launch
+        return CapturedKernel(self._launches[key])
+
+    def _config(self, function: Any) -> dict[str, Any] | None:
+        """Return the values of the autotune config that is being launched."""
+        tuning = self._tunings[-1] if self._tunings else None
+        if tuning is None or _tuned_function(tuning.tuner) is not function:
+            return None
+        config = tuning.config or getattr(tuning.tuner, "best_config", None)
+        return dict(config.all_kwargs()) if config else None
+
+    @contextlib.contextmanager
+    def _tuning(self, tuner: Any, config: Any = None) -> Iterator[None]:
+        self._tunings.append(_Tuning(tuner, config))
+        try:
+            yield
+        finally:
+            self._tunings.pop()
+
+    def _tuned(self, original: Callable[..., None]) -> Callable[..., None]:
+        """Keep hooks from failing a launch: they work on tensors, and plain objects cannot be zeroed or copied."""
+
+        def init(tuner: Any, *args: Any, **kwargs: Any) -> None:
+            original(tuner, *args, **kwargs)
+            tuner.pre_hook = self._guarded(tuner.pre_hook) if tuner.user_defined_pre_hook else _no_hook
+            tuner.post_hook = self._guarded(tuner.post_hook) if tuner.user_defined_post_hook else _no_hook
+            tuner.configs = [self._guarded_config(config) for config in tuner.configs]
+
+        return init
+
+    def _guarded_config(self, config: Any) -> Any:
+        if config.pre_hook is None:
+            return config
+        guarded = copy.copy(config)
+        guarded.pre_hook = self._guarded(config.pre_hook)
+        return guarded
+
+    def _guarded(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(hook)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            with self._told("a hook of the autotuner was left out"):
+                return hook(*args, **kwargs)
+
+        return guarded
+
+    def _running(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            with self._tuning(tuner):
+                return original(tuner, *args, **kwargs)
+
+        return run
+
+    def _benching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def bench(tuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
+            tuner.do_bench = do_bench
+            with self._tuning(tuner, config), self._told(_refusal(config)):
+                return original(tuner, *args, config=config, **meta)
+            return [float("inf")] * 3
+
+        return bench
+
+    def _warming(self) -> Callable[..., Any]:
+        """Autotuner's own, with each config named while it is launched."""
+
+        def warmup(tuner: Any, *args: Any, **kwargs: Any) -> list[Any]:
+            tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+            kernels = []
+            for config in tuner.prune_configs(kwargs):
+                with self._tuning(tuner, config), self._told(_refusal(config)):
+                    kernels.append(tuner.fn.warmup(*args, **kwargs, **config.all_kwargs()))
+            tuner.nargs = None
+            return kernels
+
+        return warmup
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Turn an error into a trouble."""
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as error:  # the source's own code may raise anything
+            self._trouble(what, error)
+
+    def _trouble(self, what: str, error: Exception | None = None) -> None:
+        frames = [frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_filename == self._file]
+        found = Trouble(what, error, frames[0].f_lineno if frames else None)
+        if len(self.troubles) < MAX_TROUBLES and what not in {trouble.what for trouble in self.troubles}:
+            self.troubles.append(found)
+
+
+def _no_hook(*_: Any, **__: Any) -> None:
+    """What ``reset_to_zero`` and ``restore_value`` come to where nothing runs."""
+
+
+def _refusal(config: Any) -> str:
+    values = ", ".join(f"{name}: {value}" for name, value in config.all_kwargs().items())
+    return f"the config {values} cannot be launched"
+
+
+def _tuned_function(tuner: Any) -> Any:
+    while not isinstance(tuner, JITFunction):
+        tuner = tuner.fn
+    return tuner

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import linecache
 import traceback
-from pathlib import Path
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from triton.compiler.errors import CompilationError
-from triton.runtime.jit import JITCallable, _triton_jit_function_registry
+from triton.runtime.jit import DependenciesFinder, JITCallable
 
-from pipelines.triton_path.instrument import TRITON_ROOT
+from pipelines.triton_path.virtual import KernelText, clean, short
 
-MAX_MESSAGE = 20_000
 MAX_CAUSES = 16
+MAX_FRAMES = 8
 
 
 class UserError(Exception):
     """Something the user has to change; the message says what."""
 
 
-def describe(error: BaseException, file: str) -> dict[str, Any]:
+def describe(error: BaseException, file: str, kernel: JITCallable | None = None) -> dict[str, Any]:
     """Return the error as JSON: its type, its message, and every place in Python that led to it.
 
     ``places`` run from the kernel to the innermost call, each with file, line (from 1), column (from 0) and message.
+    An error without a place of the source's is at ``kernel``, where that is given. Never raises: an exception of the
+    source's may be anything.
     """
+    try:
+        return _describe(error, file, kernel)
+    except Exception:  # a field of the exception's own
+        return {"type": short(type(error).__name__), "message": "an error that cannot be told", "places": []}
+
+
+def _describe(error: BaseException, file: str, kernel: JITCallable | None) -> dict[str, Any]:
     places: list[dict[str, Any]] = []
     root = error
     for _ in range(MAX_CAUSES):
@@ -34,43 +45,94 @@ def describe(error: BaseException, file: str) -> dict[str, Any]:
             break
         root = root.__cause__
     if not isinstance(root, CompilationError):
-        places += _frames(root, file)
+        places += frames(root, file)
     if isinstance(root, SyntaxError) and root.filename == file:
-        places.append({"file": file, "line": root.lineno, "column": (root.offset or 1) - 1, "message": root.msg})
-    return {"type": type(root).__name__, "message": clean(_message(root)), "places": places}
+        places.append({"file": file, "line": root.lineno, "column": (root.offset or 1) - 1, "message": words(root)})
+    if not places and kernel is not None:
+        places.append(_reference(root) or _at(kernel, 1, 0))
+    return {"type": short(type(root).__name__), "message": words(root), "places": places}
 
 
-def _message(error: BaseException) -> str:
-    if isinstance(error, CompilationError):
-        return error.error_message or "the kernel cannot be compiled"
-    if isinstance(error, SyntaxError):
-        return error.msg
-    return str(error) or type(error).__name__
+def words(error: BaseException) -> str:
+    """Return an exception's message, its type's name where it has none."""
+    name = type(error).__name__
+    try:
+        if isinstance(error, CompilationError):
+            return clean(str(error.error_message or "the kernel cannot be compiled"))
+        if isinstance(error, SyntaxError):
+            return clean(str(error.msg or name))
+        return clean(str(error) or name)
+    except Exception:  # the source's own __str__
+        return clean(name)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Say whether an exception is a MemoryError or was raised on account of one, as Triton wraps them."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        item = waiting.pop()
+        if item is None or id(item) in seen:
+            continue
+        if isinstance(item, MemoryError):
+            return True
+        seen.add(id(item))
+        waiting += [item.__cause__, item.__context__]
+    return False
+
+
+def frames(error: BaseException, file: str) -> list[dict[str, Any]]:
+    """Return the places of the source that an exception came through, the innermost last."""
+    found = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return [
+        {
+            "file": file,
+            "line": frame.lineno,
+            "column": _characters(linecache.getline(file, frame.lineno or 0), frame.colno),
+            "message": "",
+        }
+        for frame in found[-MAX_FRAMES:]
+    ]
 
 
 def _place(error: Any) -> dict[str, Any]:
-    line = getattr(error.node, "lineno", None)
-    function = _function_of(error.src)
-    if function is not None and line is not None:
-        line += function.def_file_line_number - 1
+    line, column = getattr(error.node, "lineno", None), getattr(error.node, "col_offset", None)
+    message = clean(str(error.error_message or ""))
+    if isinstance(error.src, KernelText) and line is not None:
+        return {**_at(error.src.function, line, column), "message": message}
+    return {"file": None, "line": line, "column": column, "message": message}
+
+
+def _at(function: JITCallable, line: int, column: int | None) -> dict[str, Any]:
+    """Return a place of a function's text, which begins at its ``def`` and is dedented, as one of its file."""
+    lines = function.src.splitlines()
+    inside = _characters(lines[line - 1] if line <= len(lines) else "", column)
     return {
-        "file": function.file_name if function is not None else None,
-        "line": line,
-        "column": getattr(error.node, "col_offset", None),
-        "message": clean(error.error_message or ""),
+        "file": short(function.file_name),
+        "line": line + function.def_file_line_number - 1,
+        "column": inside + function.def_file_col_number - 1 if inside is not None else None,
+        "message": "",
     }
 
 
-def _function_of(source: str | None) -> JITCallable | None:
-    return next((f for f in _triton_jit_function_registry.values() if f.src == source), None)
+def _characters(line: str, column: int | None) -> int | None:
+    """Return a column in characters: Python counts it in bytes of UTF-8."""
+    return len(line.encode()[:column].decode(errors="ignore")) if column is not None else None
 
 
-def _frames(error: BaseException, file: str) -> list[dict[str, Any]]:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == file]
-    return [{"file": file, "line": frame.lineno, "column": frame.colno, "message": ""} for frame in frames[-8:]]
+def _reference(error: BaseException) -> dict[str, Any] | None:
+    """Return where a kernel refers to what Triton's finder of dependencies refuses."""
+    function: JITCallable | None = None
+    node: Any = None
+    for frame in _frames_of(error):
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, JITCallable) and frame.f_code.co_name == "cache_key":
+            function = owner
+        elif isinstance(owner, DependenciesFinder) and hasattr(frame.f_locals.get("node"), "lineno"):
+            node = frame.f_locals["node"]
+    return _at(function, node.lineno, node.col_offset) if function is not None and node is not None else None
 
 
-def clean(text: str) -> str:
-    """Take the server's paths out of a message and bound its length."""
-    text = text.replace(TRITON_ROOT, "<triton>").replace(str(Path.cwd()) + "/", "")
-    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " ..."
+def _frames_of(error: BaseException) -> Iterator[FrameType]:
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        yield frame

@@ -1,29 +1,24 @@
 """Hooks into one Triton compilation, inside the confined child: what ran, when, and what each stage gave.
 
-Everything goes to files in the working directory as soon as it is known, so that a later abort loses nothing.
+Everything goes to files in the slot's directory as soon as it is known, so that a later abort loses nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
-import os
-import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import triton
 from triton import knobs
 from triton._C.libtriton import ir, llvm
 from triton.runtime.errors import PTXASError
-from triton.runtime.jit import JITCallable, _triton_jit_function_registry, get_full_name
 
-EVENTS = "events.jsonl"
+from pipelines.triton_path.slot import EventLog, write_output
+
 OUTPUTS = {
     "ttir": "ttir.out",
     "ttgir": "ttgir.out",
@@ -31,43 +26,9 @@ OUTPUTS = {
     "ptx": "ptx.out",
     "cubin": "cubin.out",
 }
-DIALECT_OUTPUT = "llvm-dialect.out"
+UNFINISHED = {"ttir": "ttir.out", "ttgir": "ttgir.out", "llvm-dialect": "llvm-dialect.out"}
 PTXAS_LOG = "ptxas-log.out"
-
-TRITON_ROOT = str(Path(triton.__file__).parent)
-
-
-class EventLog:
-    """Appends one JSON line an event, unbuffered."""
-
-    def __init__(self) -> None:
-        self._file = os.open(EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-    def write(self, event: str, **data: Any) -> None:
-        """Add an event with the monotonic clock's seconds."""
-        line = json.dumps({"event": event, "at": time.monotonic(), **data})
-        os.write(self._file, line.encode() + b"\n")
-
-
-def virtual_path(name: str) -> str:
-    """Return a file's name as it appears in IR: Triton's own under ``<triton>``, the rest as it is."""
-    return "<triton>" + name[len(TRITON_ROOT) :] if name.startswith(TRITON_ROOT + os.sep) else name
-
-
-def virtualize_locations() -> None:
-    """Make locations and names in IR independent of where Triton is and of how the source is run."""
-    for function in _triton_jit_function_registry.values():
-        function.file_name = virtual_path(function.file_name)
-    original = JITCallable.__init__
-
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        self.file_name = virtual_path(self.file_name)
-        if self.__module__ == "__main__":
-            self.__module__ = Path(self.file_name).stem
-            self._fn_name = get_full_name(self)
-
-    JITCallable.__init__ = init
+GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 
 
 class Instrument:
@@ -77,6 +38,7 @@ class Instrument:
         self.log = log
         self.metadata: dict[str, Any] = {}
         self.stage: str | None = None
+        self._left: Any = None  # the module, once a stage's passes have run and while its output is not written
 
     def install(self) -> None:
         """Hook the pass manager, the module handed to LLVM, and every stage."""
@@ -89,7 +51,10 @@ class Instrument:
 
         def logged(manager: Any, module: Any, name: str) -> Any:
             self.log.write("pipeline", name=name, passes=manager.get_pipeline_str())
-            return run(manager, module, name)
+            result = run(manager, module, name)
+            self.log.write("pipeline-end", name=name)
+            self._left = module
+            return result
 
         ir.pass_manager.run = logged
 
@@ -97,7 +62,8 @@ class Instrument:
         to_module = llvm.to_module
 
         def saved(module: Any, context: Any) -> Any:
-            write_output(DIALECT_OUTPUT, str(module))
+            write_output(UNFINISHED["llvm-dialect"], str(module))
+            self._left = None
             self.log.write("stage-end", stage="llvm-dialect")
             self.log.write("stage-begin", stage="llvm-ir")
             return to_module(module, context)
@@ -109,7 +75,8 @@ class Instrument:
             return "loupe", "loupe"
         _, stages, _, _, _ = args
         for extension, function in list(stages.items()):
-            stages[extension] = self._stage(extension, function)
+            if extension != GLUON_INPUT:
+                stages[extension] = self._stage(extension, function)
         return None
 
     def _stage(self, extension: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -117,16 +84,25 @@ class Instrument:
         last = {"llir": "llvm-ir"}.get(extension, extension)
 
         def run(source: Any, metadata: dict[str, Any]) -> Any:
-            self.metadata, self.stage = metadata, first
+            self.metadata, self.stage, self._left = metadata, first, None
             self.log.write("stage-begin", stage=first)
             with self._ptxas() if extension == "cubin" else contextlib.nullcontext():
-                result = function(source, metadata)
+                try:
+                    result = function(source, metadata)
+                except BaseException:
+                    self._keep_unfinished(first)
+                    raise
             if extension in OUTPUTS:
                 write_output(OUTPUTS[extension], result if isinstance(result, bytes) else str(result))
             self.log.write("stage-end", stage=last)
             return result
 
         return run
+
+    def _keep_unfinished(self, stage: str) -> None:
+        """Write what the passes left where the stage failed after them: its last pass has no successor to show it."""
+        if self._left is not None and stage in UNFINISHED:
+            write_output(UNFINISHED[stage], str(self._left))
 
     @contextlib.contextmanager
     def _ptxas(self) -> Iterator[None]:
@@ -156,13 +132,15 @@ def _ptxas_stderr(message: str) -> str:
 
 
 def _command(arguments: Any) -> list[str]:
-    """Name the command as a user would type it: no server path, the input called ``kernel.ptx``."""
-    shown = [re.sub(r"\S*/tmp\w+\.ptx", "kernel.ptx", str(argument)) for argument in arguments]
-    return [Path(shown[0]).name, *shown[1:]]
-
-
-def write_output(name: str, data: str | bytes) -> None:
-    """Write a file in one go, complete under its final name or not there at all."""
-    partial = Path(name + ".part")
-    partial.write_bytes(data if isinstance(data, bytes) else data.encode())
-    partial.replace(name)
+    """Name the command as a user would type it: no server path, ``kernel.ptx`` in, ``kernel.cubin`` out."""
+    program, *rest = map(str, arguments)
+    shown = [Path(program).name]
+    for before, argument in zip([program, *rest], rest, strict=False):
+        name = Path(argument).name
+        if before == "-o":
+            shown.append("kernel.cubin")
+        elif name.startswith("tmp") and name.endswith(".ptx"):
+            shown.append("kernel.ptx")
+        else:
+            shown.append(argument)
+    return shown

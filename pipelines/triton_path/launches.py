@@ -1,0 +1,178 @@
+"""The launch that a request asks for: one that the source's own code makes, or one from given arguments."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+from triton.backends.compiler import GPUTarget
+
+from pipelines.kernels.capture import Capture, Launch, Trouble
+from pipelines.triton_path import slot
+from pipelines.triton_path.backend_options import parse_options, plain, read_options, shown
+from pipelines.triton_path.errors import UserError, frames, words
+from pipelines.triton_path.given import check_names, given_launches, is_named
+from pipelines.triton_path.running import Ran, run_source
+from pipelines.triton_path.values import constant, parse_constant, passed
+from pipelines.triton_path.virtual import clean, short
+
+Request = dict[str, Any]
+
+
+@dataclass
+class Found:
+    """The launch to compile and its options, with what else was found on the way to it."""
+
+    launch: Launch
+    options: Any
+    ran: Ran
+    captured: bool
+    notes: list[dict[str, JsonValue]] = field(default_factory=list)
+
+
+def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
+    """Run the source and return the launch that is asked for.
+
+    Raises:
+        UserError: there is no such launch.
+        BaseException: whatever ended the source before there was one.
+    """
+    captured = request["arguments"] is None
+    overriding = read_options(backend, request["options"])
+    capture = Capture(target, request["properties"], request["file"])
+    capture.install()
+    ran = run_source(request["file"], main=captured)
+    capture.remove()
+    launches = _captured(capture, ran, request) if captured else _given(ran, request, backend)
+    distinct: dict[str, Launch] = {}
+    for launch in launches:
+        launch.options = {**plain(launch.options), **overriding}
+        distinct.setdefault(launch.key, launch)
+    launches = list(distinct.values())
+    write_launches(launches)
+    number = request["launch"]
+    if number >= len(launches):
+        raise UserError(f"there are {len(launches)} launches, none numbered {number}")
+    launch = launches[number]
+    options = parse_options(backend, launch.options, label(launch) or launch.function.__name__)
+    notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if captured else []
+    return Found(launch, options, ran, captured, notes)
+
+
+def _captured(capture: Capture, ran: Ran, request: Request) -> list[Launch]:
+    wanted = request["kernel"]
+    launches = [x for x in capture.launches if wanted is None or is_named(x.function, wanted, ran.namespace)]
+    if not launches:
+        raise _never(ran, repr(wanted) if wanted else "a kernel")
+    for name, value in request["constexprs"].items():
+        read = parse_constant(name, value, ran.namespace)
+        for launch in launches:
+            check_names(launch.function, [name])
+            _override(launch, name, read)
+    return launches
+
+
+def _never(ran: Ran, wanted: str) -> BaseException:
+    if isinstance(ran.error, SystemExit):
+        return UserError(f"the source ends its own process (sys.exit) and never launches {wanted}")
+    return ran.error or UserError(
+        f"the source's own code never launches {wanted}; give its arguments, or add launch code "
+        'under if __name__ == "__main__"'
+    )
+
+
+def _override(launch: Launch, name: str, value: Any) -> None:
+    """Give a constexpr another value than the launch code gave it."""
+    index = launch.function.arg_names.index(name)
+    launch.signature = {**launch.signature, name: "constexpr"}
+    launch.constexprs = {path: item for path, item in launch.constexprs.items() if path[0] != index}
+    launch.constexprs[(index,)] = value
+    launch.attributes = {path: item for path, item in launch.attributes.items() if path[0] != index}
+
+
+def _given(ran: Ran, request: Request, backend: Any) -> list[Launch]:
+    if ran.error is not None and not isinstance(ran.error, SystemExit):
+        raise ran.error
+    return given_launches(ran, request, backend)
+
+
+def _note(trouble: Trouble, file: str) -> dict[str, JsonValue]:
+    why = f": {type(trouble.error).__name__}: {words(trouble.error)}" if trouble.error else ""
+    return {"message": clean(trouble.what + why), "file": file, "line": trouble.line, "column": None}
+
+
+def _end(ran: Ran) -> list[dict[str, JsonValue]]:
+    """Tell of what ended the source after its launches; that it left on its own is no news."""
+    error = ran.error
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return []
+    places = frames(error, ran.file)
+    at = places[-1] if places else {"line": None, "column": None}
+    why = f"{short(type(error).__name__)}: {words(error)}"
+    message = f"the launch code ended early, later launches are missing: {why}"
+    return [{"message": message, "file": ran.file, "line": at["line"], "column": at["column"]}]
+
+
+def write_launch(found: Found) -> None:
+    """Write ``launch.json``: the kernel, its signature and options."""
+    launch, namespace = found.launch, found.ran.namespace
+    names = launch.function.arg_names
+    arguments = [
+        _argument(name, launch.signature[name], (index,), launch, namespace) for index, name in enumerate(names)
+    ]
+    values = [passed(name, value, namespace) for name, value in zip(names, launch.values, strict=False)]
+    data = {
+        "name": short(launch.function.__name__),
+        "origin": "captured" if found.captured else "given",
+        "arguments": arguments,
+        "options": shown(found.options),
+        "launch": {"grid": launch.grid, "config": label(launch), "arguments": values} if found.captured else None,
+        "notes": found.notes,
+    }
+    slot.write_output("launch.json", json.dumps(data))
+
+
+def write_launches(launches: list[Launch]) -> None:
+    """Write ``launches.json``: every distinct launch, in order."""
+    listed = [{"kernel": short(x.function.__name__), "config": label(x), "grid": x.grid} for x in launches]
+    slot.write_output("launches.json", json.dumps(listed))
+
+
+def label(launch: Launch) -> str | None:
+    """Name an autotune config by the values in force, which the request may have overridden."""
+    if launch.config is None:
+        return None
+    names = launch.function.arg_names
+    parts = []
+    for name, value in launch.config.items():
+        if name in names:
+            value = launch.constexprs.get((names.index(name),), value)
+        else:
+            value = plain(launch.options).get(name, value)
+        parts.append(f"{name}: {constant(value, {})}")
+    return short(", ".join(parts))
+
+
+def _argument(name: str, kind: Any, path: tuple[int, ...], launch: Launch, namespace: Any) -> dict[str, Any]:
+    """Describe one argument; a tuple's elements are its members, named by position or by the tuple's own fields."""
+    if isinstance(kind, tuple):
+        fields = getattr(kind, "_fields", range(len(kind)))
+        members = [
+            _argument(str(field), item, (*path, index), launch, namespace)
+            for index, (field, item) in enumerate(zip(fields, kind, strict=True))
+        ]
+        return {"name": short(name), "type": _written(kind), "divisibility": None, "value": None, "members": members}
+    attributes = launch.attributes.get(path) or []
+    divisibility = next((value for key, value in attributes if key == "tt.divisibility"), None)
+    value = constant(launch.constexprs.get(path), namespace) if kind == "constexpr" else None
+    return {"name": short(name), "type": clean(str(kind)), "divisibility": divisibility, "value": value}
+
+
+def _written(kind: Any) -> str:
+    """Write a tuple's type as Python would, without quotes: ``(*fp32, i32)``."""
+    if not isinstance(kind, tuple):
+        return str(kind)
+    inner = ", ".join(_written(item) for item in kind)
+    return f"({inner},)" if len(kind) == 1 else f"({inner})"

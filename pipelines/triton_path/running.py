@@ -1,0 +1,125 @@
+"""Run the user's source inside the confined child, so that nothing it sets decides what is recorded afterwards."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import os
+import sys
+import types
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from pipelines.triton_path import slot
+
+# What records a compilation, and what would turn it to other targets, files or tools. The rest of the environment is
+# the source's own affair: it may well set TRITON_F32_DEFAULT or DISABLE_PTXAS_OPT.
+_OURS = (
+    "HOME",
+    "PATH",
+    "TMPDIR",
+    "TRITON_ALWAYS_COMPILE",
+    "TRITON_CACHE_DIR",
+    "TRITON_CACHE_MANAGER",
+    "TRITON_DEFAULT_BACKEND",
+    "TRITON_DUMP_PTXAS_LOG",
+    "TRITON_FRONT_END_DEBUGGING",
+    "TRITON_HOME",
+    "TRITON_INTERPRET",
+    "TRITON_KERNEL_DUMP",
+    "TRITON_KERNEL_OVERRIDE",
+    "TRITON_NVDISASM_PATH",
+    "TRITON_OVERRIDE_ARCH",
+    "TRITON_PTXAS_BLACKWELL_PATH",
+    "TRITON_PTXAS_PATH",
+    "TRITON_REMOTE_CACHE_BACKEND",
+    "TRITON_REPRODUCER_PATH",
+    "TRITON_STORE_BINARY_ONLY",
+    "LLVM_ENABLE_TIMING",
+    "LLVM_IR_ENABLE_DUMP",
+    "MLIR_DISABLE_MULTITHREADING",
+    "MLIR_DUMP_PATH",
+    "MLIR_ENABLE_DIAGNOSTICS",
+    "MLIR_ENABLE_DUMP",
+    "MLIR_ENABLE_REMARK",
+    "MLIR_ENABLE_TIMING",
+    "USE_IR_LOC",
+)
+
+# While the source runs it may compile something itself, which belongs to no trace.
+_SILENT = {"MLIR_ENABLE_DUMP": "0", "MLIR_ENABLE_DIAGNOSTICS": ""}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A source that was run: what it defined, and what ended it early."""
+
+    file: str
+    namespace: dict[str, Any]
+    error: BaseException | None
+
+
+def run_source(file: str, *, main: bool) -> Ran:
+    """Run a source as a program would run it, or import it, so that its ``__name__ == "__main__"`` block is left out.
+
+    Raises:
+        MemoryError: the source ran out of memory, which is no fault that it could be told of.
+    """
+    entered = dict(os.environ)
+    os.environ.update(_SILENT)
+    _refuse_interpreter()
+    sys.argv = [file]
+    name = "__main__" if main else _module_name(Path(file).stem)
+    module = types.ModuleType(name)
+    module.__file__ = file
+    sys.modules[name] = module
+    try:
+        execute(file, module.__dict__)
+    except MemoryError:
+        raise
+    except BaseException as error:  # the source may end in any way, also by SystemExit
+        return Ran(file, module.__dict__, error)
+    finally:
+        os.chdir(slot.directory())
+        _restore(entered)
+    return Ran(file, module.__dict__, None)
+
+
+def execute(file: str, namespace: dict[str, Any]) -> None:
+    """Execute a file; its text is kept, since Triton reads it again when the source may have moved elsewhere."""
+    data = Path(file).read_bytes()
+    code = compile(data, file, "exec")
+    with suppress(SyntaxError, UnicodeDecodeError):
+        text = importlib.util.decode_source(data)
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(code, namespace)  # noqa: S102 - running user code is this child's purpose, and it is confined
+
+
+def _module_name(stem: str) -> str:
+    """Return the file's own name as a module, unless a module that exists has it: none may be shadowed."""
+    taken = not stem.isidentifier() or stem in sys.modules or importlib.util.find_spec(stem) is not None
+    return f"_{stem}_source" if taken else stem
+
+
+def _restore(entered: Mapping[str, str]) -> None:
+    for group in vars(triton.knobs).values():
+        if isinstance(group, triton.knobs.base_knobs):
+            for name, knob in group.knob_descriptors.items():
+                if knob.key in _OURS:
+                    delattr(group, name)
+    for key in _OURS:
+        if key in entered:
+            os.environ[key] = entered[key]
+        else:
+            os.environ.pop(key, None)
+    _refuse_interpreter()
+
+
+def _refuse_interpreter() -> None:
+    """Keep decorators making functions that can be compiled, whatever TRITON_INTERPRET says."""
+    triton.knobs.runtime.interpret = False
