@@ -6,10 +6,18 @@ that is not in the string ran inside the one before it: the inliner's canonicali
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.dumps.mlir import Header, pass_name
+
+# A compiler's own pipelines have some 50 passes in some 8 KB.
+MAX_PIPELINE = 1 << 20
+MAX_PLANNED = 2_000
+
+
+_MARKS = re.compile(r"[(){}<>,]")
 
 
 @dataclass(frozen=True)
@@ -35,39 +43,43 @@ def parse_pipeline(text: str) -> list[Planned]:
     """Read ``any(inline{default-pipeline=canonicalize},llvm.func(canonicalize-llvm-ir))`` into its passes.
 
     Commas and parentheses inside ``{...}`` and ``<...>`` belong to options and class names.
-    A malformed text gives what could be read of it.
+    A malformed text gives what could be read of it, and so does one beyond ``MAX_PIPELINE`` characters or
+    ``MAX_PLANNED`` passes.
     """
-    passes: list[Planned] = []
+    passes: list[tuple[str, set[str]]] = []
     anchors: list[str] = []
-    word, depth = "", 0
-    for char in text:
-        if depth or char in "{<":
-            depth += {"{": 1, "}": -1, "<": 1, ">": -1}.get(char, 0)
-            word += char
+    start = named = depth = 0
+    text = text[:MAX_PIPELINE]
+    for mark in _MARKS.finditer(text):
+        char, at = mark[0], mark.start()
+        if char in "{<":
+            depth += 1
+        elif char in "}>":
+            depth -= depth > 0
+        if depth or char in "{<}>":
             continue
+        word, start = text[start:at], at + 1
         if char == "(":
             anchors.append(word.strip())
-            word = ""
-        elif char in ",)":
-            _finish(word, anchors, passes)
-            word = ""
-            if char == ")" and anchors:
-                anchors.pop()
-        else:
-            word += char
-    _finish(word, anchors, passes)
-    return passes
+            continue
+        named += _add(pass_name(word), anchors, passes)
+        if char == ")" and anchors:
+            anchors.pop()
+        if named == MAX_PLANNED:
+            break
+    else:
+        _add(pass_name(text[start:]), anchors, passes)
+    return [Planned(frozenset(names), anchor) for anchor, names in passes]
 
 
-def _finish(word: str, anchors: list[str], passes: list[Planned]) -> None:
-    name = pass_name(word)
-    if not name:
-        return
+def _add(name: str, anchors: list[str], passes: list[tuple[str, set[str]]]) -> bool:
+    """Add a pass; those on one nested anchor run in turn, and are kept as one."""
     anchor = anchors[-1] if len(anchors) > 1 else ""
-    names = frozenset({name})
-    if anchor and passes and passes[-1].anchor == anchor:
-        names |= passes.pop().names
-    passes.append(Planned(names, anchor))
+    if name and anchor and passes and passes[-1][0] == anchor:
+        passes[-1][1].add(name)
+    elif name:
+        passes.append((anchor, {name}))
+    return bool(name)
 
 
 def place(headers: Sequence[Header], runs: Sequence[Sequence[Planned]]) -> list[Place]:

@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.dumps.mlir import Header, read_records
-from pipelines.dumps.nesting import Planned, parse_pipeline, place
+from pipelines.dumps.nesting import MAX_PIPELINE, MAX_PLANNED, Planned, parse_pipeline, place
+from tests.growth import LINEAR, growth
 
 TTIR = (
     "any(inline{default-pipeline=canonicalize max-iterations=4 },triton-rewrite-tensor-descriptor-to-pointer,"
@@ -79,3 +81,41 @@ def test_every_planned_pass_is_found(plan: list[str], data: st.DataObject):
 @given(st.text(alphabet="ab,(){} ", max_size=60))
 def test_any_pipeline_text_is_read(text: str):
     parse_pipeline(text)
+
+
+@given(st.text(alphabet="ab,(){}<> :", max_size=60))
+def test_no_pass_that_is_read_is_nameless(text: str):
+    assert all(name for item in parse_pipeline(text) for name in item.names)
+
+
+PIECES = ["a,", "a", "(", ")", "a(", "a),", "{", "}", "{},", "<", "unknown<", ",", " ", "any(f(a,b),"]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_hostile_pipeline_costs_its_length(piece: str):
+    assert growth(parse_pipeline, lambda size: "any(f(" + piece * (size // len(piece)), 20_000) < LINEAR
+
+
+def test_many_passes_on_one_operation_cost_their_number():
+    def nested(size: int) -> str:
+        return f"any(f({','.join(f'a{n}' for n in range(size))}))"
+
+    assert len(parse_pipeline(nested(MAX_PLANNED))[0].names) == MAX_PLANNED
+    assert growth(parse_pipeline, nested, MAX_PLANNED // 2) < LINEAR
+
+
+def test_a_pipeline_beyond_the_bounds_is_read_as_far_as_they_go():
+    assert len(parse_pipeline(f"any({','.join('a' * (3 * MAX_PLANNED))})")) == MAX_PLANNED
+    assert parse_pipeline("a," + " " * MAX_PIPELINE + ",b") == [top("a")]
+
+
+@pytest.mark.parametrize("planned", ["a", "abc", "inner"])
+def test_placing_costs_the_length_of_plan_and_dump(planned: str):
+    def cost(size: int) -> str:
+        return "x" * size
+
+    def call(text: str) -> object:
+        headers = [header(planned[n % len(planned)]) for n in range(len(text))]
+        return place(headers, [[top(name) for name in planned] * (len(text) // 3)] * 3)
+
+    assert growth(call, cost, 2_000) < LINEAR
