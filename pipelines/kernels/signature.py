@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-_SCALARS = "i1|i8|i16|i32|i64|u1|u8|u16|u32|u64|fp8e4nv|fp8e4b8|fp8e4b15|fp8e5|fp8e5b16|fp16|bf16|fp32|fp64"
-_TYPE = re.compile(
-    rf"\*?k?\*?(?:{_SCALARS})"
-    rf"|tensordesc<(?:{_SCALARS})\[\d+(?:, ?\d+)*\](?:,[^>]{{0,200}})?>"
-    r"|nvTmaDesc"
+MAX_BLOCK = 1 << 20  # elements, as Triton has it
+MAX_DIVISIBILITY = 1 << 20
+
+_FLOATS = "fp8e4nv|fp8e4b8|fp8e4b15|fp8e5|fp8e5b16|fp16|bf16|fp32|fp64"
+_INTEGERS = "i8|i16|i32|i64|u8|u16|u32|u64"
+_PLAIN = re.compile(rf"(?:\*k?)?(?:i1|u1|{_INTEGERS}|{_FLOATS})")
+_DESCRIPTOR = re.compile(
+    rf"tensordesc<(?:{_INTEGERS}|{_FLOATS})\[(?P<shape>[0-9]{{1,7}}(?:, ?[0-9]{{1,7}}){{0,4}})\]"
+    r"(?:,(?:NVMMA|Padded|Swizzled)SharedLayout\([\w\s=,\[\]()-]{0,400}\))?>"
 )
+_VALUE = re.compile(r"[+-]?\.?[0-9][\w.+-]*|True|False|tl\.\w+|['\"].*")
+_CONSTANT_POINTER = re.compile(r"\*?k\*(?P<element>\w+)")
 
 
 class SignatureError(ValueError):
@@ -31,21 +38,45 @@ def parse_argument(name: str, text: str) -> ArgumentType:
     Raises:
         SignatureError: no such type, or a divisibility that is not a power of two.
     """
-    kind, _, divisibility = text.strip().partition(":")
-    kind = kind.strip()
-    if kind in ("None", "none"):
+    kind, colon, divisibility = (part.strip() for part in text.strip().partition(":"))
+    if kind in ("None", "none") and not colon:
         return ArgumentType(None)
-    if not _TYPE.fullmatch(kind):
-        raise SignatureError(
-            f"argument {name}: {text!r} is not a type; write a pointer such as *fp16:16, "
-            "a scalar such as i32 or fp32, or None"
-        )
-    if not divisibility:
+    _check_type(name, kind, text.strip()[:80])
+    if not colon:
         return ArgumentType(kind)
-    if not divisibility.strip().isdigit() or not _power_of_two(int(divisibility)):
-        raise SignatureError(f"argument {name}: divisibility {divisibility!r} is not a power of two, such as 16")
+    if not re.fullmatch(r"[0-9]{1,9}", divisibility) or not _power_of_two(int(divisibility), MAX_DIVISIBILITY):
+        raise SignatureError(f"argument {name}: divisibility {divisibility[:80]!r} is not a power of two, such as 16")
     return ArgumentType(kind, int(divisibility))
 
 
-def _power_of_two(value: int) -> bool:
-    return 0 < value <= 1 << 20 and value & (value - 1) == 0
+def _check_type(name: str, kind: str, text: str) -> None:
+    """Raise SignatureError unless Triton compiles the type: what it does not know makes it fail in words of its own."""
+    descriptor = _DESCRIPTOR.fullmatch(kind)
+    if descriptor:
+        shape = [int(size) for size in descriptor["shape"].split(",")]
+        if not all(_power_of_two(size, MAX_BLOCK) for size in shape) or math.prod(shape) > MAX_BLOCK:
+            raise SignatureError(
+                f"argument {name}: the block of {text!r} must have powers of two as sides, "
+                f"and {MAX_BLOCK} elements at most"
+            )
+        return
+    if _PLAIN.fullmatch(kind):
+        return
+    if _VALUE.fullmatch(kind):
+        raise SignatureError(
+            f"argument {name}: {text!r} is a value, not a type; give a constexpr its value apart: "
+            f"--const {name}={text}, or constexprs in JSON"
+        )
+    if kind.startswith("**"):
+        raise SignatureError(f"argument {name}: Triton has no pointers to pointers; pass *i64 and cast what it holds")
+    constant = _CONSTANT_POINTER.fullmatch(kind)
+    if constant:
+        raise SignatureError(f"argument {name}: a pointer to constants is written *k{constant['element']}")
+    raise SignatureError(
+        f"argument {name}: {text!r} is not a type; write a pointer such as *fp16:16, "
+        "a scalar such as i32 or fp32, tensordesc<fp16[64, 64]>, or None"
+    )
+
+
+def _power_of_two(value: int, most: int) -> bool:
+    return 0 < value <= most and value & (value - 1) == 0
