@@ -10,8 +10,16 @@ from pipelines.trace import Model
 
 MAX_KERNELS = 500
 
-_JIT = ("triton.jit", "jit", "triton.language.jit", "gluon.jit")
-_TUNERS = ("triton.autotune", "autotune")
+_TRITON_JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit", "triton.language.jit")
+_GLUON_JIT = ("triton.experimental.gluon.jit", "triton.experimental.gluon._runtime.jit")
+_TUNERS = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")
+
+# What a fragment without imports means.
+_USUAL = {
+    "jit": "triton.jit",
+    "autotune": "triton.autotune",
+    "gluon": "triton.experimental.gluon",
+}
 
 
 class FoundArgument(Model):
@@ -24,7 +32,7 @@ class FoundArgument(Model):
 
 
 class FoundKernel(Model):
-    """A function with Triton's decorator; a ``helper`` is called by another kernel and never launched."""
+    """A function with Triton's decorator, or Gluon's; a ``helper`` is called by another kernel and never launched."""
 
     name: str
     line: int
@@ -32,6 +40,7 @@ class FoundKernel(Model):
     autotuned: bool
     helper: bool
     launched: bool
+    gluon: bool
 
 
 class SourceFault(Model):
@@ -55,15 +64,20 @@ def discover(source: str) -> Discovery:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = ast.parse(source.removeprefix("\ufeff"))
     except SyntaxError as error:
         return _unreadable(error.msg, error.lineno, error.offset)
-    except (ValueError, RecursionError, MemoryError) as error:
-        return _unreadable(str(error) or "the source is nested too deeply", None, None)
+    except ValueError as error:
+        return _unreadable(str(error), None, None)
+    except (RecursionError, MemoryError):
+        return _unreadable(_TOO_DEEP, None, None)
     try:
         return _discover(tree)
     except RecursionError:
-        return _unreadable("the source is nested too deeply", None, None)
+        return _unreadable(_TOO_DEEP, None, None)
+
+
+_TOO_DEEP = "the source is nested too deeply"
 
 
 def _unreadable(message: str, line: int | None, column: int | None) -> Discovery:
@@ -71,41 +85,60 @@ def _unreadable(message: str, line: int | None, column: int | None) -> Discovery
 
 
 def _discover(tree: ast.Module) -> Discovery:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _is_kernel(node)]
-    functions.sort(key=lambda node: node.lineno)
-    names = {node.name for node in functions}
-    launched = {name for name in _launched(tree) if name in names}
-    called = {name for node in functions for name in _called(node) if name in names and name != node.name}
+    names = _imported(tree)
+    decorated = [
+        (node, {_resolve(item, names) for item in node.decorator_list})
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
+    found = [(node, marks) for node, marks in decorated if not marks.isdisjoint((*_TRITON_JIT, *_GLUON_JIT))]
+    found.sort(key=lambda item: item[0].lineno)
+    known = {node.name for node, _ in found}
+    launched = known.intersection(_launched(tree))
+    called = {name for node, _ in found for name in _called(node) if name in known and name != node.name}
     kernels = tuple(
         FoundKernel(
             name=node.name,
             line=node.lineno,
             arguments=tuple(_arguments(node.args)),
-            autotuned=any(_decorator(d) in _TUNERS for d in node.decorator_list),
+            autotuned=not marks.isdisjoint(_TUNERS),
             helper=node.name in called and node.name not in launched,
             launched=node.name in launched,
+            gluon=not marks.isdisjoint(_GLUON_JIT),
         )
-        for node in functions[:MAX_KERNELS]
+        for node, marks in found[:MAX_KERNELS]
     )
     return Discovery(kernels=kernels, launches=bool(launched), error=None)
 
 
-def _is_kernel(node: ast.FunctionDef) -> bool:
-    return any(_decorator(item) in _JIT for item in node.decorator_list)
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return what each imported name stands for: ``tr`` is ``triton`` after ``import triton as tr``."""
+    names = dict(_USUAL)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                root = item.name.partition(".")[0]
+                names[item.asname or root] = item.name if item.asname else root
+        elif isinstance(node, ast.ImportFrom):
+            for item in node.names:
+                names[item.asname or item.name] = f"{'.' * node.level}{node.module or ''}.{item.name}"
+    return names
 
 
-def _decorator(node: ast.expr) -> str:
-    return _dotted(node.func if isinstance(node, ast.Call) else node)
+def _resolve(decorator: ast.expr, names: dict[str, str]) -> str:
+    """Return a decorator's full name, without its arguments."""
+    dotted = _dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    first, dot, rest = dotted.partition(".")
+    return names.get(first, first) + dot + rest
 
 
 def _dotted(node: ast.expr) -> str:
+    """Return ``a.b.c`` of an attribute's access by names alone, else an empty text."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[FoundArgument]:
