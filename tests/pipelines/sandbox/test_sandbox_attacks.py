@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
+import subprocess
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
@@ -109,10 +111,14 @@ def test_makes_no_socket(confined: Server) -> None:
 
 
 def test_signals_traces_and_limits_nobody(confined: Server, sibling: int) -> None:
-    report = confined.attack("signals", server=os.getpid(), sibling=sibling)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
+        report = confined.attack("signals", server=os.getpid(), victim=victim.pid, sibling=sibling)
+        assert victim.poll() is None
+        assert resource.prlimit(victim.pid, resource.RLIMIT_CPU) == resource.getrlimit(resource.RLIMIT_CPU)
+        victim.kill()
     harmless = {"all"}  # reaches the slot's own processes only, as this test's survival shows
     assert {name for name, error in report.items() if error is None} <= harmless
-    assert report["kill server"] in ("EPERM", "ENOSYS")
+    assert report["kill victim"] in ("EPERM", "ENOSYS")
 
 
 def test_has_no_privileges_and_gains_none(confined: Server) -> None:
