@@ -65,8 +65,11 @@ def limit(cpu_s: int, memory: int, file: int, open_files: int, processes: int | 
     }
     if processes is not None:
         bounds[resource.RLIMIT_NPROC] = (processes, processes)
-    for kind, value in bounds.items():
-        resource.setrlimit(kind, value)
+    for kind, (soft, hard) in bounds.items():
+        _, allowed = resource.getrlimit(kind)
+        if allowed != resource.RLIM_INFINITY:  # this machine may bound us lower already, and that cannot be raised
+            soft, hard = min(soft, allowed), min(hard, allowed)
+        resource.setrlimit(kind, (soft, hard))
 
 
 class _Header(ctypes.Structure):

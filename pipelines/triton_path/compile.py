@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from pydantic import JsonValue, ValidationError
 from pipelines.dumps.diagnostics import last_words
 from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.sass import count_instructions
-from pipelines.sandbox import Confinement, Finished, Limits, Sandbox, Slot, ZygoteSpec
+from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, Slot, ZygoteSpec
 from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain, TraceError
 from pipelines.triton_path.follow import Follower
 from pipelines.triton_path.options import OptionField, check_options
@@ -37,7 +38,8 @@ _ENVIRONMENT = {
     "MLIR_ENABLE_DUMP": "1",
 }
 _BLOCK = 4096
-_UNREPEATABLE = ("timeout", "memory", "disk", "processes")
+# How a compiler ends by itself; any other signal came from outside.
+_OWN_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGBUS)
 
 
 class Compiler:
@@ -110,7 +112,7 @@ class Compiler:
         if _was_cut(run):
             run = self._recover(spec, run)
         manifest, blobs = self._manifest(spec, run)
-        cacheable = not manifest.failure or manifest.failure.kind not in _UNREPEATABLE
+        cacheable = _repeats(manifest, run.outcome)
         interim = Compiled(manifest, blobs.by_digest, tuple(run.output.times), cacheable, run.output.launches)
         if "cubin" not in run.output.artifacts:
             return interim
@@ -189,6 +191,13 @@ class Compiler:
                 "toolchain": manifest.toolchain.model_copy(update={"commands": commands}),
             }
         )
+
+
+def _repeats(manifest: Manifest, outcome: Outcome) -> bool:
+    """Say whether the same input would end so again: not after a limit, a full disk, or a kill from outside."""
+    if manifest.failure is None or manifest.failure.kind == "error":
+        return True
+    return manifest.failure.kind == "abort" and outcome.signal in _OWN_SIGNALS
 
 
 def _was_cut(run: Run) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -215,6 +216,9 @@ def _error(output: Output, stage: str | None, address: str | None) -> Failure:
     error = output.error
     assert error is not None  # noqa: S101 - the caller has looked
     message = error.message
+    if error.type == "OSError" and f"[Errno {errno.ENOSPC}]" in message:
+        message = "the server's disk is full; free some space and submit it again"
+        return Failure(kind="disk", stage=stage, address=address, message=message)
     if error.type == "PTXASError":
         message = _ptxas_message(output)
     elif error.type == "RuntimeError" and message == "PassManager::run failed":

@@ -254,3 +254,15 @@ def test_a_version_2_group_is_made_where_controllers_are_delegated(
     assert hierarchies() == [cgroups.Hierarchy(own.parent, 2, frozenset({"memory", "pids"}))]
     monkeypatch.setattr(cgroups, "_mounts", lambda: [("/user.slice/app.slice", tmp_path, "cgroup2", {"rw"})])
     assert hierarchies() == []
+
+
+def test_a_machine_that_bounds_lower_already_is_no_obstacle() -> None:
+    """The limit is lowered in a process of its own, since it could not be raised again."""
+    code = (
+        "import resource; from pipelines.sandbox import privileges\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "privileges.limit(cpu_s=60, memory=6 << 30, file=1 << 20, open_files=256, processes=None)\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CPU))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(64, 64) (60, 61)\n"
