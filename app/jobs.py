@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import event_log
@@ -137,10 +137,12 @@ def put_back(session: Session, trace_id: str, claim_token: str | None, *, count:
     return back is not None
 
 
-def release(session: Session, workers: Sequence[str]) -> list[str]:
-    """Put back what dead workers were running, or fail it after ``MAX_ATTEMPTS``; return the ids that were put back."""
+def release(session: Session, alive: Sequence[str]) -> list[str]:
+    """Put back what no living worker is running, or fail it after ``MAX_ATTEMPTS``; return the ids put back."""
     running = session.execute(
-        select(Trace.id, Trace.claim, Trace.attempts).where(Trace.status == "running", Trace.worker.in_(workers))
+        select(Trace.id, Trace.claim, Trace.attempts).where(
+            Trace.status == "running", or_(Trace.worker.is_(None), Trace.worker.not_in(alive))
+        )
     ).all()
     back = []
     for trace_id, token, attempts in running:

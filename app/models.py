@@ -111,7 +111,7 @@ class Capture(Base):
 
 
 class WorkerRow(Base):
-    """A process that compiles, named by ``pid`` and ``started``: whether it lives, and what its toolchain is."""
+    """A process that compiles, named by ``pid`` and ``process``: whether it lives, and what its toolchain is."""
 
     __tablename__ = "workers"
 
@@ -119,7 +119,8 @@ class WorkerRow(Base):
     kind: Mapped[str] = mapped_column(String(16))
     host: Mapped[str]
     pid: Mapped[int]
-    started: Mapped[float]
+    process: Mapped[str | None]
+    started: Mapped[float] = mapped_column(default=time.time)
     heartbeat: Mapped[float] = mapped_column(default=time.time)
     state: Mapped[str] = mapped_column(String(16), default="starting")
     message: Mapped[str | None]

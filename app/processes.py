@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import threading
+from pathlib import Path
 
 PARENT = "LOUPE_SUPERVISOR"
 
@@ -26,3 +27,19 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(parent):
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def identity(pid: int) -> str | None:
+    """Return what tells a process from all others of this machine, or None where it has ended.
+
+    That is the boot and the clock ticks from it to the process's start. The start by the wall clock would not do: it
+    moves whenever the clock is set.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # A name may hold spaces and parentheses, so count from its end: field 3 is the state, 22 the start.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else f"{boot}:{fields[19]}"

@@ -8,13 +8,13 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-import psutil
-from sqlalchemy import delete, select, update
+from sqlalchemy import case, delete, select, update
 from sqlalchemy.orm import Session
 
 from app import jobs
 from app.api import Output
 from app.models import WorkerRow
+from app.processes import identity
 from pipelines.trace import Toolchain
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HEARTBEAT_SECONDS = 2.0
 STALE_SECONDS = 30.0
 LOST_MESSAGE_SECONDS = 10.0
+FORGET_SECONDS = 3600.0
 
 
 class Facts(Output):
@@ -44,7 +45,7 @@ def facts_of(compiler: Compiler) -> Facts:
 
 def register(session: Session, kind: str) -> str:
     """Add this process; return its id."""
-    row = WorkerRow(kind=kind, host=socket.gethostname(), pid=os.getpid(), started=_started(os.getpid()))
+    row = WorkerRow(kind=kind, host=socket.gethostname(), pid=os.getpid(), process=identity(os.getpid()))
     session.add(row)
     session.flush()
     return row.id
@@ -61,8 +62,14 @@ def report(
 
 
 def beat(session: Session, worker: str) -> None:
-    """Say that a worker lives."""
-    session.execute(update(WorkerRow).where(WorkerRow.id == worker).values(heartbeat=time.time()))
+    """Say that a worker lives; one that was taken for dead, since its machine slept, is back."""
+    back = case(
+        (WorkerRow.state != "dead", WorkerRow.state),
+        (WorkerRow.message.is_not(None), "refused"),
+        (WorkerRow.facts.is_not(None), "ready"),
+        else_="starting",
+    )
+    session.execute(update(WorkerRow).where(WorkerRow.id == worker).values(heartbeat=time.time(), state=back))
 
 
 def retire(session: Session, worker: str) -> None:
@@ -71,11 +78,12 @@ def retire(session: Session, worker: str) -> None:
 
 
 def sweep(session: Session, *, lost_after: float = LOST_MESSAGE_SECONDS) -> list[str]:
-    """Put back the jobs of dead workers and return every trace that should be sent to the queue again."""
-    rows = session.execute(select(WorkerRow).where(WorkerRow.state != "dead")).scalars()
-    dead = [row.id for row in rows if not is_alive(row)]
-    back = jobs.release(session, dead) if dead else []
-    session.execute(update(WorkerRow).where(WorkerRow.id.in_(dead), WorkerRow.state != "stopped").values(state="dead"))
+    """Put back the jobs of workers that do not live; return every trace that should be sent to the queue again."""
+    rows = list(session.execute(select(WorkerRow).where(WorkerRow.state != "stopped")).scalars())
+    alive = [row.id for row in rows if is_alive(row)]
+    dead = [row.id for row in rows if row.id not in alive]
+    back = jobs.release(session, alive)
+    session.execute(update(WorkerRow).where(WorkerRow.id.in_(dead)).values(state="dead"))
     jobs.drop_old_events(session)
     _forget(session)
     return list(dict.fromkeys([*back, *jobs.waiting(session, older_than=time.time() - lost_after)]))
@@ -85,7 +93,7 @@ def is_alive(row: WorkerRow) -> bool:
     """Say whether a worker lives: by its process on this machine, by its heartbeat on another."""
     if row.host != socket.gethostname():
         return time.time() - row.heartbeat < STALE_SECONDS
-    return _started(row.pid) == row.started
+    return identity(row.pid) == row.process
 
 
 def newest(session: Session) -> WorkerRow | None:
@@ -109,12 +117,8 @@ def toolchain(session: Session) -> Toolchain | None:
 
 
 def _forget(session: Session) -> None:
+    """Delete what ended long ago, but not the last eight and not what the last ready one said."""
     ended = select(WorkerRow.id).where(WorkerRow.state.in_(("dead", "stopped"))).order_by(WorkerRow.started.desc())
-    session.execute(delete(WorkerRow).where(WorkerRow.id.in_(ended.offset(8))))
-
-
-def _started(pid: int) -> float:
-    try:
-        return float(psutil.Process(pid).create_time())
-    except psutil.NoSuchProcess:
-        return 0.0
+    told = select(WorkerRow.id).where(WorkerRow.facts.is_not(None)).order_by(WorkerRow.started.desc()).limit(1)
+    old = WorkerRow.heartbeat < time.time() - FORGET_SECONDS
+    session.execute(delete(WorkerRow).where(WorkerRow.id.in_(ended.offset(8)), WorkerRow.id.not_in(told), old))

@@ -1,8 +1,8 @@
+import os
 import subprocess
 import time
 from collections.abc import Sequence
 
-import psutil
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import update
@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from app import jobs, workers
 from app.jobs import MAX_ATTEMPTS, Job, Result
 from app.models import Event, Trace, WorkerRow
+from app.processes import identity
 from app.services import Services
 from tests.app.helpers import SOURCE, compile_body, together
 
@@ -96,10 +97,12 @@ def dead_worker(services: Services) -> str:
     with services.database.write() as session:
         worker = workers.register(session, "compile")
         row = session.get_one(WorkerRow, worker)
-        row.pid, row.started = process.pid, psutil.Process(process.pid).create_time()
+        row.pid, row.process = process.pid, identity(process.pid)
     with services.database.write() as session:
         assert workers.is_alive(session.get_one(WorkerRow, worker))
     process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert identity(process.pid) is None, "it is a zombie"
     process.wait()
     return worker
 
@@ -130,9 +133,52 @@ def test_job_of_a_living_worker_is_left_alone(services: Services, queued: str, r
 
 def test_pid_that_belongs_to_another_process_now_is_no_life_sign(services: Services, ready_worker: str) -> None:
     with services.database.write() as session:
-        session.get_one(WorkerRow, ready_worker).started -= 1
+        boot, _, ticks = str(session.get_one(WorkerRow, ready_worker).process).partition(":")
+        session.get_one(WorkerRow, ready_worker).process = f"{boot}:{int(ticks) - 1}"
     with services.database.read() as session:
         assert not workers.is_alive(session.get_one(WorkerRow, ready_worker))
+
+
+def test_process_is_the_same_whatever_the_clock_says(services: Services, queued: str, ready_worker: str) -> None:
+    with services.database.write() as session:
+        session.get_one(WorkerRow, ready_worker).started -= 3600
+        session.get_one(WorkerRow, ready_worker).heartbeat -= 3600
+    assert claim(services, queued, ready_worker)
+    assert sweep(services) == []
+    with services.database.write() as session:
+        session.get_one(WorkerRow, ready_worker).process = "another boot:1"
+    assert sweep(services) == [queued]
+
+
+@pytest.mark.parametrize(
+    ("facts", "message", "state"), [(True, None, "ready"), (False, "no Landlock", "refused"), (False, None, "starting")]
+)
+def test_worker_that_was_taken_for_dead_comes_back(
+    services: Services, queued: str, ready_worker: str, facts: bool, message: str | None, state: str
+) -> None:
+    with services.database.write() as session:
+        row = session.get_one(WorkerRow, ready_worker)
+        row.host, row.heartbeat, row.message = "elsewhere", 0.0, message
+        row.facts = row.facts if facts else None
+    assert claim(services, queued, ready_worker)
+    assert sweep(services) == [queued]
+    assert claim(services, queued, ready_worker)
+    assert sweep(services) == [queued], "what a dead worker runs is put back in every sweep"
+    with services.database.write() as session:
+        assert session.get_one(WorkerRow, ready_worker).state == "dead"
+        workers.beat(session, ready_worker)
+        session.expire_all()
+        assert session.get_one(WorkerRow, ready_worker).state == state
+    assert claim(services, queued, ready_worker)
+    assert sweep(services) == []
+
+
+@pytest.mark.parametrize("worker", ["forgotten", None])
+def test_job_whose_worker_nobody_knows_is_put_back(services: Services, queued: str, worker: str | None) -> None:
+    assert claim(services, queued, "forgotten")
+    with services.database.write() as session:
+        session.execute(update(Trace).values(worker=worker))
+    assert sweep(services) == [queued]
 
 
 def test_worker_of_another_machine_lives_by_its_heartbeat(services: Services, queued: str, ready_worker: str) -> None:
@@ -166,9 +212,13 @@ def test_events_of_finished_traces_are_dropped_in_time(services: Services, queue
 def test_old_workers_are_forgotten_but_not_what_the_last_one_said(services: Services, ready_worker: str) -> None:
     with services.database.write() as session:
         workers.retire(session, ready_worker)
-        for _ in range(6):
+        for _ in range(12):
             workers.retire(session, workers.register(session, "compile"))
+    sweep(services)
+    with services.database.write() as session:
+        assert session.query(WorkerRow).count() == 13
+        session.execute(update(WorkerRow).values(heartbeat=time.time() - workers.FORGET_SECONDS - 1))
     sweep(services)
     with services.database.read() as session:
         assert workers.facts(session)
-        assert session.query(WorkerRow).count() == 7
+        assert session.query(WorkerRow).count() == 9

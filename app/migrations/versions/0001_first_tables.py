@@ -51,6 +51,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("host", sa.String(), nullable=False),
         sa.Column("pid", sa.Integer(), nullable=False),
+        sa.Column("process", sa.String(), nullable=True),
         sa.Column("started", sa.Double(), nullable=False),
         sa.Column("heartbeat", sa.Double(), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
