@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from bench import gallery, load, pages
@@ -12,6 +13,7 @@ from bench.yardstick import EXAMPLES, yardstick
 
 def main() -> int:
     """Run all measurements; return the exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     sections: list[Section] = []
     with serve() as server, yardstick() as bare:
         cases = gallery.measure(server, bare)
