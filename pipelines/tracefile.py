@@ -120,6 +120,16 @@ class TraceFile:
         """The hash of the manifest as stored."""
         return digest(self._canonical)
 
+    @property
+    def manifest_size(self) -> int:
+        """Bytes of the manifest's JSON, known before it is parsed."""
+        return len(self._canonical)
+
+    @property
+    def text_size(self) -> int:
+        """Bytes of all texts, decompressed."""
+        return sum(row.size for row in self._rows)
+
     def blob(self, name: str) -> bytes:
         """Return a blob by its digest; raise TraceError where it is missing or damaged."""
         number = self._numbers.get(name)
