@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pipelines
-from app.blobs import BlobStore
+from app.blobs import BlobStore, DamagedError
 from app.cache import DiskCache, MemoryCache
 from pipelines.analysis.diff import Diff, Lines, align
 from pipelines.analysis.mask import count_lines, line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
-from pipelines.trace import Snapshot, Syntax, artifact_syntax
+from pipelines.trace import Snapshot, Syntax, TraceError, artifact_syntax
 from pipelines.tracefile import TraceFile
 
 TEXT_BYTES = 128 << 20
@@ -27,7 +27,10 @@ Keys = NDArray[np.uint64]
 
 
 class Analyses:
-    """Computes on first use; results are shared by all processes through the disk cache."""
+    """Computes on first use; results are shared by all processes through the disk cache.
+
+    Whatever reads a text raises DamagedError where the stored file is damaged.
+    """
 
     def __init__(self, blobs: BlobStore, cache: DiskCache) -> None:
         self._blobs = blobs
@@ -43,11 +46,18 @@ class Analyses:
         key = f"{name}:{strip}"
         text = self._texts.get(key)
         if text is None:
-            text = trace.blob(name)
+            text = self._read(trace, name)
             if strip:
                 text = strip_encodings(text)
             self._texts.put(key, text, len(text))
         return text
+
+    def _read(self, trace: TraceFile, name: str) -> bytes:
+        try:
+            return trace.blob(name)
+        except TraceError as error:
+            self._blobs.forget(trace.content)
+            raise DamagedError(trace.content, f"is damaged: {error}") from None
 
     def keys(self, name: str, text: bytes, syntax: Syntax) -> Keys:
         """Return the line keys of a shown text."""

@@ -10,6 +10,8 @@ MAX_SOURCE_BYTES = 1 << 20
 # JSON may write a byte of source as six characters.
 MAX_JSON_BYTES = 6 * MAX_SOURCE_BYTES + (64 << 10)
 MAX_UPLOAD_BYTES = 512 << 20
+# A parsed manifest takes several times its size in memory; that of 300 passes is 0.1 MB.
+MAX_UPLOAD_MANIFEST = 8 << 20
 CACHE_BYTES = 2 << 30
 
 

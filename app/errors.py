@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import HTTPException
 
+from app.blobs import DamagedError
 from pipelines.trace import TraceError
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,11 @@ def register(app: Flask) -> None:
     @app.errorhandler(TraceError)
     def trace_error(error: TraceError) -> Response:
         return render_error(ApiError(404, str(error)))
+
+    @app.errorhandler(DamagedError)
+    def damaged_error(error: DamagedError) -> Response:
+        log.error("%s %s: %s", request.method, request.path, error)
+        return render_error(ApiError(500, str(error), code="damaged"))
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> Response:

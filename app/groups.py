@@ -25,7 +25,7 @@ def load(group_id: str) -> GroupPage:
     with found.database.read() as session:
         group, traces = replies.get_group(session, group_id)
         told = replies.group_reply(found, group, traces)
-        sections = compare([replies.whole(found, session, trace) for trace in traces])
+        sections = compare([replies.side(found, session, trace) for trace in traces])
     return GroupPage(**dict(told), comparison=sections)
 
 

@@ -87,9 +87,9 @@ def name_launch(session: Session, job: Job, launch: LaunchFound) -> None:
     )
 
 
-def is_shown(session: Session, content: str) -> bool:
-    """Say whether any permalink shows a content."""
-    return session.execute(select(Trace.id).where(Trace.content == content).limit(1)).first() is not None
+def shown(session: Session) -> set[str]:
+    """Return all contents that a permalink shows."""
+    return set(session.execute(select(Trace.content).where(Trace.content.is_not(None)).distinct()).scalars())
 
 
 def finish(session: Session, job: Job, result: Result) -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import Output
+from app.blobs import DamagedError
 from app.errors import ApiError
 from app.ids import PERMALINK
 from app.models import FINAL, AddendumRow, Group, Trace
@@ -36,6 +37,7 @@ class TraceBrief(Output):
     pending: tuple[str, ...] = Field(description="artifacts that are still being made")
     failure: Failure | None
     resources: Resources | None
+    damage: str | None = Field(default=None, description="why the stored file cannot be read, and how it comes back")
 
 
 class TraceReply(TraceBrief):
@@ -85,12 +87,24 @@ def recent(session: Session, team: str, limit: int) -> list[Trace]:
 
 
 def brief(services: Services, trace: Trace) -> TraceBrief:
-    """Describe a trace in a list."""
-    return TraceBrief(**_common(trace, _manifest(services, trace)))
+    """Describe a trace in a list; one whose file is damaged must not take the list with it."""
+    try:
+        return TraceBrief(**_common(trace, _manifest(services, trace)))
+    except DamagedError as error:
+        return TraceBrief(**_common(trace, None), damage=str(error))
+
+
+def side(services: Services, session: Session, trace: Trace) -> TraceReply:
+    """Describe a trace beside others: whole, or without what is damaged."""
+    try:
+        return whole(services, session, trace)
+    except DamagedError as error:
+        told = {**_common(trace, None), "damage": str(error)}
+        return TraceReply(**told, manifest=None, summary=None, times=None)
 
 
 def whole(services: Services, session: Session, trace: Trace) -> TraceReply:
-    """Describe a trace with its manifest, summary and times."""
+    """Describe a trace with its manifest, summary and times; raise DamagedError where its file cannot be read."""
     manifest = _manifest(services, trace)
     return TraceReply(
         **_common(trace, manifest),

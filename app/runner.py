@@ -26,7 +26,7 @@ from pipelines.triton_path.spec import Compiled, Event, LaunchFound
 log = logging.getLogger(__name__)
 
 TIMES_REVISION = 1
-# An interim trace lives for half a second, and the page waits for it.
+# An interim trace is shown for half a second, and the page waits for it.
 INTERIM_LEVEL = 1
 
 
@@ -188,9 +188,6 @@ class Runner:
             if compiled.cacheable and job.spec.launch == 0 and compiled.launches:
                 submissions.keep_launches(session, job.team, running.key, compiled.launches)
             jobs.finish(session, job, result)
-            unused = interim is not None and interim != content and not jobs.is_shown(session, interim)
-        if unused and interim:
-            self._services.blobs.remove(interim)
 
     def _fail(self, running: _Running, failure: Failure) -> None:
         self._batch.flush()

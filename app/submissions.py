@@ -156,7 +156,7 @@ def add_siblings(
 
 
 def lookup(session: Session, blobs: BlobStore, team: str, key: str) -> Trace | None:
-    """Return a finished trace of this team that our own worker made from the same input, if its file is there."""
+    """Return a finished trace of this team that our own worker made from the same input, if its file opens."""
     rows = (
         select(Trace)
         .where(Trace.team == team, Trace.compile_key == key, Trace.status.in_(FINAL), Trace.cacheable)
@@ -164,7 +164,7 @@ def lookup(session: Session, blobs: BlobStore, team: str, key: str) -> Trace | N
         .limit(1)
     )
     trace = session.execute(rows).scalar_one_or_none()
-    return trace if trace and trace.content and blobs.has(trace.content) else None
+    return trace if trace and trace.content and blobs.opens(trace.content) else None
 
 
 def launches(session: Session, team: str, key: str) -> list[LaunchFound]:

@@ -109,7 +109,7 @@ def read_text(trace_id: str, digest: str, query: TextQuery) -> Response:
         return wire.send(
             digest,
             "application/octet-stream",
-            lambda encoding: wire.encode(file.blob(digest), encoding),
+            lambda encoding: wire.encode(found.analyses.text(file, digest, "text"), encoding),
             wire.IMMUTABLE,
         )
     syntax = syntax_of(manifest, digest)

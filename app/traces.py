@@ -144,6 +144,7 @@ def download(trace_id: str) -> Response:
         trace = replies.get_trace(session, trace_id)
     if trace.status not in FINAL or not trace.content:
         raise ApiError(409, "This trace is not finished, so there is no file yet.")
+    found.blobs.open(trace.content)  # a damaged file is told, not sent
     response = send_file(
         found.blobs.path(trace.content),
         mimetype=MEDIA_TYPE,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flask import request
 
-from app.config import MAX_UPLOAD_BYTES
+from app.config import MAX_UPLOAD_BYTES, MAX_UPLOAD_MANIFEST
 from app.errors import ApiError
 from app.models import Trace
 from app.services import Services
@@ -48,12 +48,14 @@ def store(services: Services, path: Path) -> Trace:
     """Verify a file and give it a permalink; the file is moved into the store or left where it is."""
     try:
         trace_file = TraceFile.open(path)
+        if trace_file.manifest_size > MAX_UPLOAD_MANIFEST:
+            words = f"The trace's manifest is {trace_file.manifest_size >> 20} MB of JSON; an upload may have"
+            raise ApiError(413, f"{words} {MAX_UPLOAD_MANIFEST >> 20} MB.")
         trace_file.verify()
     except TraceError as error:
         raise ApiError(422, f"The file is not a sound trace: {error}") from None
     manifest, content = trace_file.manifest, trace_file.content
-    if not services.blobs.has(content):
-        services.blobs.adopt(content, path)
+    services.blobs.adopt(content, path)
     now = time.time()
     trace = Trace(
         group_id=None,

@@ -10,7 +10,7 @@ from types import FrameType
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app import workers
+from app import leftovers, workers
 from app.config import Settings
 from app.processes import die_with_parent
 from app.runner import Runner
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 THREADS = 2
 GRACE_SECONDS = 5.0
 SWEEP_SECONDS = 5.0
+TIDY_SECONDS = 600.0
 
 REFUSED = 3
 """Exit code where this machine cannot confine code; starting again would not help."""
@@ -82,6 +83,7 @@ class Worker:
     def _watch(self, services: Services, worker: str) -> None:
         lost_after = 0.0
         swept = -SWEEP_SECONDS
+        tidied = time.monotonic()
         while not self._stop.is_set():
             try:
                 with services.database.write() as session:
@@ -92,6 +94,9 @@ class Worker:
                     services.queue.send(trace_id)
                 if due:
                     swept, lost_after = time.monotonic(), workers.LOST_MESSAGE_SECONDS
-            except SQLAlchemyError:
+                if time.monotonic() - tidied >= TIDY_SECONDS:
+                    tidied = time.monotonic()
+                    leftovers.remove(services)
+            except (SQLAlchemyError, OSError):
                 log.exception("the sweep failed")
             self._stop.wait(workers.HEARTBEAT_SECONDS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
+from app.services import Services
 from pipelines import tracefile
 from pipelines.dumps.mlir import read_records
 from pipelines.trace import (
@@ -99,6 +101,29 @@ def upload(client: FlaskClient, trace: Built) -> str:
     assert answer.status_code == 201, answer.text
     found: str = answer.get_json()["id"]
     return found
+
+
+BROKEN: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "no trace": lambda _: b"PK\x03\x04" + bytes(100),
+    "manifest": lambda data: data[:30] + bytes(20) + data[50:],
+}
+
+
+def damage(services: Services, trace: Built, kind: str) -> None:
+    """Harm a stored file behind the server's back: take it away, break it, flip a byte of its last text, or swap it."""
+    path = services.blobs.path(trace.manifest.content)
+    data = path.read_bytes()
+    if kind == "missing":
+        path.unlink()
+    elif kind == "text":
+        path.write_bytes(data[:-20] + bytes([data[-20] ^ 255]) + data[-19:])
+    elif kind == "other":
+        other = trace.manifest.model_copy(update={"options": {"num_warps": 8}})
+        path.write_bytes(tracefile.write(other, trace.blobs))
+    else:
+        path.write_bytes(BROKEN[kind](data))
 
 
 def compile_body(**more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from app.jobs import Result
 from app.models import Group, Trace
 from app.services import Services
 from pipelines.triton_path.spec import CompileSpec, LaunchFound
-from tests.app.helpers import TOOLCHAIN, Built, compile_body, error_of
+from tests.app.helpers import BROKEN, TOOLCHAIN, Built, compile_body, damage, error_of
 
 
 def submit(client: FlaskClient, **more: Any) -> dict[str, Any]:
@@ -153,14 +153,20 @@ def test_what_may_differ_next_time_is_compiled_again(
     assert client.get(f"/api/v1/traces/{again}").get_json()["status"] == "queued"
 
 
-def test_known_input_whose_file_vanished_is_compiled_again(
-    client: FlaskClient, services: Services, built: Built, ready_worker: str
+@pytest.mark.parametrize("kind", ["missing", *BROKEN])
+def test_known_input_whose_file_is_damaged_is_compiled_again_and_heals(
+    client: FlaskClient, services: Services, built: Built, ready_worker: str, kind: str
 ) -> None:
     assert ready_worker
-    finish(services, submit(client)["traces"][0], built)
-    services.blobs.remove(built.manifest.content)
+    first = submit(client)["traces"][0]
+    finish(services, first, built)
+    damage(services, built, kind)
+    assert client.get(f"/api/v1/traces/{first}").status_code == 500
     again = submit(client)["traces"][0]
     assert client.get(f"/api/v1/traces/{again}").get_json()["status"] == "queued"
+    finish(services, again, built)
+    for trace in (first, again):
+        assert client.get(f"/api/v1/traces/{trace}").get_json()["manifest"]["kernel"]["name"] == "scale"
 
 
 def test_results_stay_within_a_team(client: FlaskClient, services: Services, built: Built, ready_worker: str) -> None:

@@ -1,12 +1,15 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from app.blobs import BlobStore
+from app import leftovers
+from app.blobs import PARSED, BlobStore, DamagedError
 from app.cache import DiskCache, MemoryCache
-from pipelines.trace import TraceError
-from tests.app.helpers import Built
+from app.models import Trace
+from app.services import Services
+from tests.app.helpers import BROKEN, Built
 
 
 def put(store: BlobStore, trace: Built) -> str:
@@ -32,6 +35,25 @@ def test_putting_again_changes_nothing(tmp_path: Path, built: Built) -> None:
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [f"{content}.loupe"]
 
 
+@pytest.mark.parametrize("kind", ["text", *BROKEN])
+@pytest.mark.parametrize("way", ["put", "adopt"])
+def test_sound_file_takes_the_place_of_a_damaged_one(tmp_path: Path, built: Built, kind: str, way: str) -> None:
+    store = BlobStore(tmp_path)
+    content = put(store, built)
+    path = store.path(content)
+    path.write_bytes(BROKEN[kind](built.data) if kind in BROKEN else built.data[:-20] + bytes(20))
+    if way == "put":
+        store.put(content, built.data)
+    else:
+        received = tmp_path / "received"
+        received.write_bytes(built.data)
+        received.chmod(0o644)
+        store.adopt(content, received)
+    assert path.read_bytes() == built.data
+    assert path.stat().st_mode & 0o777 == 0o600
+    store.open(content).verify()
+
+
 def test_open_files_are_bounded(tmp_path: Path, built: Built, failed: Built) -> None:
     store = BlobStore(tmp_path, open_bytes=len(built.data) + 10)
     first, second = put(store, built), put(store, failed)
@@ -40,11 +62,64 @@ def test_open_files_are_bounded(tmp_path: Path, built: Built, failed: Built) -> 
     assert store.open(first) is not opened
 
 
+def test_open_files_count_with_their_manifests(tmp_path: Path, built: Built, failed: Built) -> None:
+    files = len(built.data) + len(failed.data)
+    manifests = len(built.manifest.canonical()) + len(failed.manifest.canonical())
+    for limit, held in ((files + 10, False), (files + PARSED * manifests, True)):
+        store = BlobStore(tmp_path, open_bytes=limit)
+        first, second = put(store, built), put(store, failed)
+        opened = store.open(first)
+        store.open(second)
+        assert (store.open(first) is opened) is held
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_damaged_trace_does_not_open(tmp_path: Path, built: Built, kind: str) -> None:
+    store = BlobStore(tmp_path)
+    content = put(store, built)
+    store.path(content).write_bytes(BROKEN[kind](built.data))
+    with pytest.raises(DamagedError, match="is damaged"):
+        store.open(content)
+    assert not store.opens(content)
+
+
 def test_missing_trace_is_said_to_be_missing(tmp_path: Path, built: Built) -> None:
     store = BlobStore(tmp_path)
-    with pytest.raises(TraceError, match="is missing from the store"):
+    with pytest.raises(DamagedError, match="is missing"):
         store.open(built.manifest.content)
-    store.remove(built.manifest.content)
+    assert not store.opens(built.manifest.content)
+
+
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+
+def test_only_what_nothing_names_is_swept_and_only_after_the_grace(
+    services: Services, built: Built, failed: Built
+) -> None:
+    store, settings = services.blobs, services.settings
+    shown, unnamed = put(store, built), put(store, failed)
+    with services.database.write() as session:
+        session.add(Trace(status="ok", target="sm_80", content=shown))
+    left = store.path(shown).parent / ".new-left"
+    foreign = store.path(shown).parent / "notes.txt"
+    received = settings.uploads / "upload-left"
+    for path in (left, foreign, received):
+        path.write_bytes(b"")
+    everything = [store.path(shown), store.path(unnamed), left, foreign, received]
+    assert leftovers.remove(services) == 0
+    for path in everything:
+        age(path, leftovers.GRACE_SECONDS + 5)
+    assert leftovers.remove(services) == 3
+    assert [path.exists() for path in everything] == [True, False, False, True, False]
+
+
+def test_what_is_stored_again_is_not_swept(services: Services, built: Built) -> None:
+    content = put(services.blobs, built)
+    age(services.blobs.path(content), leftovers.GRACE_SECONDS + 5)
+    put(services.blobs, built)
+    assert leftovers.remove(services) == 0
+    assert services.blobs.opens(content)
 
 
 @pytest.mark.parametrize("content", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])

@@ -6,12 +6,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import uploads
-from app.models import Trace
+from app.models import Group, Trace
 from app.services import Services
 from app.uploads import MAX_UPLOAD_BYTES
 from pipelines import tracefile
+from pipelines.trace import Manifest
 from pipelines.tracefile import TraceFile
-from tests.app.helpers import CUBIN, PTX, Built, compile_body, error_of, upload
+from tests.app.helpers import BROKEN, CUBIN, PTX, Built, compile_body, damage, error_of, upload
 
 
 def test_uploaded_trace_is_told_whole(client: FlaskClient, built: Built, stored: str) -> None:
@@ -124,6 +125,21 @@ def test_upload_is_bounded_while_it_arrives(
     assert list(services.settings.uploads.iterdir()) == []
 
 
+def test_large_manifest_is_refused_before_it_is_parsed(
+    client: FlaskClient, services: Services, built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert uploads.MAX_UPLOAD_MANIFEST == 8 << 20
+    options = {f"o{number}": "x" * 100_000 for number in range(90)}
+    large = built.manifest.model_copy(update={"options": options})
+    data = tracefile.write(large, built.blobs)
+    assert len(data) < 100_000
+    monkeypatch.setattr(Manifest, "parse", lambda _: pytest.fail("it was parsed"))
+    answer = client.post("/api/v1/traces", data=data, content_type="application/octet-stream")
+    assert answer.status_code == 413
+    assert "8 MB of JSON; an upload may have 8 MB" in error_of(answer)["message"]
+    assert list(services.settings.uploads.iterdir()) == []
+
+
 def test_upload_never_answers_for_a_compilation(
     client: FlaskClient, services: Services, built: Built, ready_worker: str
 ) -> None:
@@ -219,14 +235,55 @@ def test_hostile_names_are_escaped(client: FlaskClient, built: Built) -> None:
         assert "<script>alert" not in client.get(path).text
 
 
-def test_stored_file_that_vanished_is_said_to_be_missing(
-    client: FlaskClient, services: Services, built: Built, stored: str
+PATHS = ["/t/{}", "/t/{}.json", "/api/v1/traces/{}", "/api/v1/traces/{}/file", "/api/v1/traces/{}/passes/ttir:1"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "other", *BROKEN])
+def test_damaged_file_is_said_to_be_damaged_and_what_to_do(
+    client: FlaskClient, services: Services, built: Built, stored: str, kind: str
 ) -> None:
-    services.blobs.remove(built.manifest.content)
-    answer = client.get(f"/api/v1/traces/{stored}")
-    assert answer.status_code == 404
-    assert "is missing" in error_of(answer)["message"]
-    assert str(services.settings.home) not in error_of(answer)["message"]
+    damage(services, built, kind)
+    for path in PATHS:
+        answer = client.get(path.format(stored), headers={"Accept": "application/json"})
+        error = error_of(answer)
+        assert (answer.status_code, error["code"]) == (500, "damaged"), path
+        assert "upload the file" in error["message"]
+        assert str(services.settings.home) not in error["message"]
+    assert client.get(f"/t/{stored}").mimetype == "text/html"
+
+
+def test_damaged_text_is_said_to_be_damaged(client: FlaskClient, services: Services, built: Built, stored: str) -> None:
+    damage(services, built, "text")
+    sass, ptx = (built.manifest.resolve(name).text for name in ("sass", "ptx"))
+    assert client.get(f"/api/v1/traces/{stored}/texts/{ptx}").status_code == 200
+    for path in (f"texts/{sass}", f"texts/{sass}?raw=1", "diff?from=ptx&to=sass", "passes/sass", "search?q=EXIT"):
+        answer = client.get(f"/api/v1/traces/{stored}/{path}")
+        assert (answer.status_code, error_of(answer)["code"]) == (500, "damaged"), path
+    upload(client, built)
+    assert client.get(f"/api/v1/traces/{stored}/texts/{sass}").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "other", *BROKEN])
+def test_damaged_trace_leaves_the_lists_that_show_it(
+    client: FlaskClient, services: Services, built: Built, failed: Built, kind: str
+) -> None:
+    with services.database.write() as session:
+        group = Group(request={"source": "", "targets": ["sm_80"]})
+        session.add(group)
+        session.flush()
+        for variant, trace in enumerate((built, failed)):
+            services.blobs.put(trace.manifest.content, trace.data)
+            content, status = trace.manifest.content, trace.manifest.status
+            session.add(Trace(group_id=group.id, variant=variant, status=status, target="sm_80", content=content))
+    damage(services, built, kind)
+    recent = client.get("/index.json").get_json()["recent"]
+    damages = sorted(bool(trace["damage"]) for trace in recent)
+    assert damages == [False, kind != "text"]
+    assert client.get("/").status_code == 200
+    assert client.get(f"/g/{group.id}").status_code == 200
+    told = client.get(f"/api/v1/groups/{group.id}").get_json()["traces"]
+    assert [bool(trace["damage"]) for trace in told] == [kind != "text", False]
+    assert client.get(f"/g/{group.id}.json").get_json()["comparison"]
 
 
 def test_trace_being_compiled_has_a_page(client: FlaskClient) -> None:

@@ -1,0 +1,27 @@
+"""Files that nothing names any more: traces that were shown before SASS was there, and what a killed process left."""
+
+from __future__ import annotations
+
+import time
+
+from app import jobs
+from app.services import Services
+
+# Longer than any request or compilation that holds a file before its row is written.
+GRACE_SECONDS = 3600.0
+
+
+def remove(services: Services) -> int:
+    """Delete what nothing names since ``GRACE_SECONDS``; return how many files that were."""
+    before = time.time() - GRACE_SECONDS
+
+    def named() -> set[str]:
+        with services.database.read() as session:
+            return jobs.shown(session)
+
+    gone = services.blobs.sweep(named, older_than=before)
+    for path in services.settings.uploads.glob("upload-*"):
+        if path.stat().st_mtime < before:
+            path.unlink(missing_ok=True)
+            gone += 1
+    return gone
