@@ -280,6 +280,50 @@ def test_what_is_no_manifest_is_refused(data: str | bytes):
         Manifest.parse(data)
 
 
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value, as the keys that lead to it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+FULL = fields(
+    **kernel({"name": "x", "type": "t", "members": [{"name": "0", "type": "i32", "value": 1}]}),
+    launch={"grid": [1], "arguments": [{"name": "x", "dtype": "f", "shape": [1], "value": None}], "config": "c"},
+    diagnostics=[{"severity": "error", "message": "m", "line": 1}],
+    resources={"registers": 1},
+    parent={"content": text("p"), "address": "ttir:1", "edit": text("e")},
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 9)
+    | st.floats()
+    | st.sampled_from(["ttir", "ok", text("x"), "", "ttir:1"]),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(["name", "value", "members"]), x),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(places(FULL)[1:]), JSON), min_size=1, max_size=3))
+def test_any_change_of_a_manifest_is_refused_or_sound(changes: list[tuple[tuple[Any, ...], Any]]):
+    data = json.loads(json.dumps(FULL))
+    for (*way, last), value in changes:
+        at = data
+        try:
+            for key in way:
+                at = at[key]
+            at[last] = value
+        except (KeyError, IndexError, TypeError):  # an earlier change took the place away
+            continue
+    try:
+        trace = Manifest.parse(json.dumps(data))
+    except TraceError:
+        return
+    assert Manifest.parse(trace.canonical()) == trace
+    for address in predecessors(trace):
+        assert address in {f"{stage.name}:{item.ordinal}" for stage in trace.stages for item in stage.passes}
+
+
 ANYTHING = st.recursive(
     st.none()
     | st.booleans()
