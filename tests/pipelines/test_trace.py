@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.json_values import plain
 from pipelines.trace import (
     MAX_HEADER,
     MAX_MEMBERS_DEPTH,
@@ -15,7 +14,6 @@ from pipelines.trace import (
     Pass,
     TraceError,
     digest,
-    json_safe,
     predecessors,
     previous,
 )
@@ -254,12 +252,6 @@ def test_numbers_that_json_has_not_are_refused(number: str, place: str, field: s
         Manifest.parse(json.dumps(data).replace('"HERE"', place % number))
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": "\ud800"}, {"\udfff": 1}, "\ud800"])
-def test_values_no_reader_would_take_cannot_be_built(value: Any):
-    with pytest.raises(ValueError, match=r"JSON number|surrogates"):
-        plain(value)
-
-
 @given(
     st.recursive(
         st.none() | st.integers() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
@@ -322,41 +314,3 @@ def test_any_change_of_a_manifest_is_refused_or_sound(changes: list[tuple[tuple[
     assert Manifest.parse(trace.canonical()) == trace
     for address in predecessors(trace):
         assert address in {f"{stage.name}:{item.ordinal}" for stage in trace.stages for item in stage.passes}
-
-
-ANYTHING = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.complex_numbers()
-    | st.binary()
-    | st.text(st.characters(exclude_categories=())),
-    lambda x: (
-        st.lists(x) | st.tuples(x) | st.dictionaries(st.text(st.characters(exclude_categories=())) | st.integers(), x)
-    ),
-    max_leaves=8,
-)
-
-
-@given(ANYTHING)
-def test_option_values_become_json_that_a_manifest_takes(value: Any):
-    safe = json_safe(value)
-    json.dumps(safe, allow_nan=False)
-    assert plain(safe) == safe
-    assert json_safe((1, {"a": (2,)})) == [1, {"a": [2]}]
-
-
-class Hostile:
-    def __repr__(self) -> str:
-        raise RuntimeError
-
-
-def test_values_without_a_form_of_their_own():
-    endless: list[Any] = []
-    endless.append(endless)
-    for value in (endless, 10**6000, [10**6000], Hostile(), {"a": {1: Hostile()}}, "\ud800"):
-        plain(json_safe(value))
-    assert json_safe(object()) == "<object object>"
-    assert json_safe(Hostile()) == "<Hostile>"
-    assert len(str(json_safe(b"x" * 100_000))) < 5_000
