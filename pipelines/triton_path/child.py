@@ -22,18 +22,19 @@ from triton.compiler.compiler import make_backend
 from triton.experimental.gluon._runtime import GluonASTSource
 
 from pipelines.json_values import json_safe
-from pipelines.kernels.capture import Launch
+from pipelines.kernels.capture import Capture, Launch
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
 from pipelines.triton_path.instrument import Instrument
 from pipelines.triton_path.launches import Request, find_launch, write_launch
 from pipelines.triton_path.running import execute
+from pipelines.triton_path.targets import CHIPS, chip
 from pipelines.triton_path.virtual import clean, virtualize_locations
 
 
 def warm(directory: Path) -> None:
-    """Compile a small kernel for sm_80 without dumps, so that no child pays for the first compile of any target."""
+    """Launch and compile a small kernel for sm_80 without dumps, so that no child pays for the first of any target."""
     name = directory / "warm.py"
     name.write_text(
         "import triton\nimport triton.language as tl\n\n@triton.jit\n"
@@ -41,12 +42,17 @@ def warm(directory: Path) -> None:
         "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
         "    x = tl.load(x_ptr + at, mask=at < n, other=0.0)\n"
         "    tl.store(x_ptr + at, tl.exp(x - tl.max(x, axis=0)) / tl.sum(x, axis=0), mask=at < n)\n"
+        "\nclass Plain:\n    dtype = 'fp32'\n    data_ptr = lambda self: 256\n\nwarm[(1,)](Plain(), 128, BLOCK=128)\n"
     )
     virtualize_locations()
-    namespace: dict[str, Any] = {"__name__": "warm"}
-    execute(str(name), namespace)
-    source = ASTSource(namespace["warm"], {"x_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128})
-    triton.compile(source, target=_target("sm_80"))
+    capture = Capture(_target("sm_80"), chip("sm_80").properties(), str(name))
+    capture.install()
+    execute(str(name), {"__name__": "warm"})
+    capture.remove()
+    triton.compile(_source(capture.launches[0]), target=_target("sm_80"))
+    for each in CHIPS:  # Triton asks each of its ptxas for the version, once a process and target
+        make_backend(_target(each)).hash()
+        get_ptxas(int(each.removeprefix("sm_")))
 
 
 def describe_toolchain(_: Request) -> None:
