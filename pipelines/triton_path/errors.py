@@ -30,7 +30,7 @@ def describe(error: BaseException, file: str, kernel: JITCallable | None = None)
     """
     try:
         return _describe(error, file, kernel)
-    except Exception:  # a field of the exception's own
+    except BaseException:  # a field of the exception's own
         return {"type": short(type(error).__name__), "message": "an error that cannot be told", "places": []}
 
 
@@ -40,7 +40,7 @@ def _describe(error: BaseException, file: str, kernel: JITCallable | None) -> di
     for _ in range(MAX_CAUSES):
         if not isinstance(root, CompilationError):
             break
-        places.append(_place(root))
+        places += _places(root)
         if root.__cause__ is None:
             break
         root = root.__cause__
@@ -58,11 +58,13 @@ def words(error: BaseException) -> str:
     name = type(error).__name__
     try:
         if isinstance(error, CompilationError):
-            return clean(str(error.error_message or "the kernel cannot be compiled"))
+            # Without a node, Triton gives the message in the place of the source.
+            unplaced = None if hasattr(error.node, "lineno") else error.src
+            return clean(str(error.error_message or unplaced or "the kernel cannot be compiled"))
         if isinstance(error, SyntaxError):
             return clean(str(error.msg or name))
         return clean(str(error) or name)
-    except Exception:  # the source's own __str__
+    except BaseException:  # the source's own __str__
         return clean(name)
 
 
@@ -95,12 +97,11 @@ def frames(error: BaseException, file: str) -> list[dict[str, Any]]:
     ]
 
 
-def _place(error: Any) -> dict[str, Any]:
+def _places(error: Any) -> list[dict[str, Any]]:
     line, column = getattr(error.node, "lineno", None), getattr(error.node, "col_offset", None)
-    message = clean(str(error.error_message or ""))
-    if isinstance(error.src, KernelText) and line is not None:
-        return {**_at(error.src.function, line, column), "message": message}
-    return {"file": None, "line": line, "column": column, "message": message}
+    if line is None or not isinstance(error.src, KernelText):
+        return []
+    return [{**_at(error.src.function, line, column), "message": clean(str(error.error_message or ""))}]
 
 
 def _at(function: JITCallable, line: int, column: int | None) -> dict[str, Any]:

@@ -97,10 +97,14 @@ def _find(ran: Ran, name: str | None, given: set[str]) -> _Kernel:
     raise _not_found(ran, name, list(own))
 
 
-def _not_found(ran: Ran, name: str | None, own: list[str]) -> UserError:
-    # Told by name: its module imports numpy, whose threads a forking zygote must not have.
+def refuse_interpreted(ran: Ran) -> None:
+    """Raise UserError where the source's kernels are the interpreter's: told by name, whose module starts threads."""
     if any(type(value).__name__ == "InterpretedFunction" for value in list(ran.namespace.values())):
-        return UserError("the source turns Triton's interpreter on, whose kernels are not compiled; leave that out")
+        raise UserError("the source turns Triton's interpreter on, whose kernels are not compiled; leave that out")
+
+
+def _not_found(ran: Ran, name: str | None, own: list[str]) -> UserError:
+    refuse_interpreted(ran)
     if isinstance(ran.error, SystemExit) and not own:
         return UserError("the source ends its own process (sys.exit) before it defines a kernel")
     has = ", ".join(own) or "none"

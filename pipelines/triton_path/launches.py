@@ -13,7 +13,7 @@ from pipelines.kernels.capture import Capture, Launch, Trouble
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import parse_options, plain, read_options, shown
 from pipelines.triton_path.errors import UserError, frames, words
-from pipelines.triton_path.given import check_names, given_launches, is_named
+from pipelines.triton_path.given import check_names, given_launches, is_named, refuse_interpreted
 from pipelines.triton_path.running import Ran, run_source
 from pipelines.triton_path.values import constant, parse_constant, passed
 from pipelines.triton_path.virtual import clean, short
@@ -75,6 +75,7 @@ def _captured(capture: Capture, ran: Ran, request: Request) -> list[Launch]:
 
 
 def _never(ran: Ran, wanted: str) -> BaseException:
+    refuse_interpreted(ran)
     if isinstance(ran.error, SystemExit):
         return UserError(f"the source ends its own process (sys.exit) and never launches {wanted}")
     return ran.error or UserError(
@@ -152,7 +153,7 @@ def label(launch: Launch) -> str | None:
         else:
             value = plain(launch.options).get(name, value)
         parts.append(f"{name}: {constant(value, {})}")
-    return short(", ".join(parts))
+    return clean(", ".join(parts))
 
 
 def _argument(name: str, kind: Any, path: tuple[int, ...], launch: Launch, namespace: Any) -> dict[str, Any]:

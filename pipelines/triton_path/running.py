@@ -72,7 +72,7 @@ def run_source(file: str, *, main: bool) -> Ran:
     """
     entered = dict(os.environ)
     os.environ.update(_SILENT)
-    _refuse_interpreter()
+    _pin()
     sys.argv = [file]
     name = "__main__" if main else _module_name(Path(file).stem)
     module = types.ModuleType(name)
@@ -87,6 +87,8 @@ def run_source(file: str, *, main: bool) -> Ran:
     finally:
         os.chdir(slot.directory())
         _restore(entered)
+        with suppress(OSError):
+            os.utime(file, (0, 0))  # ptxas writes the time of a source file that it finds into the cubin
     return Ran(file, module.__dict__, None)
 
 
@@ -113,13 +115,13 @@ def _restore(entered: Mapping[str, str]) -> None:
                 if knob.key in _OURS:
                     delattr(group, name)
     for key in _OURS:
-        if key in entered:
-            os.environ[key] = entered[key]
-        else:
-            os.environ.pop(key, None)
-    _refuse_interpreter()
+        os.environ.pop(key, None)
+    for key, value in entered.items():
+        os.environ.setdefault(key, value)
+    _pin()
 
 
-def _refuse_interpreter() -> None:
-    """Keep decorators making functions that can be compiled, whatever TRITON_INTERPRET says."""
+def _pin() -> None:
+    """Keep decorators making functions that can be compiled, and for this target, whatever the environment says."""
     triton.knobs.runtime.interpret = False
+    triton.knobs.runtime.override_arch = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import re
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import triton
-from triton.runtime.jit import JITCallable, JITFunction, _triton_jit_function_registry, get_full_name
+from triton.runtime.jit import JITCallable, JITFunction, get_full_name
 
 from pipelines.triton_path import slot
 
@@ -70,9 +71,11 @@ def virtualize_locations() -> None:
     The source is run under its bare file name, as ``__main__`` or as a module; its functions are of the module that
     the file's name says.
     """
-    for function in _triton_jit_function_registry.values():
-        function.file_name = virtual_path(function.file_name)
-        _know(function)
+    # Triton's registry has one function a name, and Gluon takes over the names of Triton's.
+    for item in gc.get_objects():
+        if issubclass(type(item), JITCallable) and hasattr(item, "file_name"):  # isinstance would wake proxies
+            item.file_name = virtual_path(item.file_name)
+            _know(item)
     original, original_function = JITCallable.__init__, JITFunction.__init__
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:

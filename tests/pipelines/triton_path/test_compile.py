@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from pipelines import tracefile
-from pipelines.triton_path.compile import Compiler, OptionError
+from pipelines.triton_path.compile import Compiler
+from pipelines.triton_path.options import OptionError
 from pipelines.triton_path.spec import CompileSpec, Event
 from pipelines.triton_path.targets import CHIPS, UnknownTargetError
 from tests.conftest import EXAMPLES
+from tests.pipelines.triton_path.sources import DESCRIPTOR, LAMBDA, TUPLES
 
 
 def example(name: str, target: str = "sm_90", **more: object) -> CompileSpec:
@@ -55,11 +57,14 @@ def test_same_input_same_content_in_another_directory(compiler: Compiler, tmp_pa
     other = Compiler(tmp_path / "elsewhere" / "deeper")
     other.start()
     try:
-        for name in ("softmax", "fails_in_pass", "fails_in_ptxas"):
-            first = compiler.compile(example(name), lambda _: None)
-            second = other.compile(example(name), lambda _: None)
+        examples = [example(name) for name in ("softmax", "fails_in_pass", "fails_in_ptxas")]
+        objects = [CompileSpec(source=source, target="sm_90") for source in (TUPLES, DESCRIPTOR, LAMBDA)]
+        for spec in (*examples, *objects, example("vector_add", "sm_80")):
+            first = compiler.compile(spec, lambda _: None)
+            second = other.compile(spec, lambda _: None)
             assert first.manifest.canonical() == second.manifest.canonical()
             assert tracefile.write(first.manifest, first.blobs) == tracefile.write(second.manifest, second.blobs)
+            assert b"0x" not in first.manifest.canonical()
     finally:
         other.close()
 
