@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -150,9 +150,8 @@ class Manifest(Model):
             self._locate(address)
 
     def canonical(self) -> bytes:
-        """Return the JSON that ``content`` is the hash of: sorted keys, no spaces, ASCII, finite numbers."""
-        data = self.model_dump(mode="json", by_alias=True)
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+        """Return the JSON that ``content`` is the hash of."""
+        return canonical_json(self.model_dump(mode="json", by_alias=True))
 
     @property
     def content(self) -> str:
@@ -218,6 +217,11 @@ class Manifest(Model):
             for item in stage.passes:
                 if item.text:
                     yield Snapshot(f"{stage.name}:{item.ordinal}", item.text, "mlir", item)
+
+
+def canonical_json(data: Any) -> bytes:
+    """Return the one form of a JSON value: sorted keys, no spaces, ASCII, finite numbers."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
 class Snapshot(NamedTuple):

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import tracefile
-from pipelines.trace import Artifact, Kernel, Manifest, Pass, Stage, Target, Toolchain, TraceError, digest
+from pipelines.trace import (
+    Artifact,
+    Kernel,
+    Manifest,
+    Pass,
+    Stage,
+    Target,
+    Toolchain,
+    TraceError,
+    canonical_json,
+    digest,
+)
 from pipelines.tracefile import TraceFile
 
 
@@ -44,6 +55,17 @@ def test_what_is_written_is_read(texts: list[bytes]):
     assert read.content == manifest.content
     for name, data in blobs.items():
         assert read.blob(name) == data
+
+
+def test_a_file_from_before_a_field_was_added_is_sound(monkeypatch: pytest.MonkeyPatch):
+    manifest, blobs = build([b"x"])
+    fields = manifest.model_dump(mode="json", by_alias=True)
+    del fields["parent"]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Manifest, "canonical", lambda _: canonical_json(fields))
+        data = tracefile.write(manifest, blobs)
+    TraceFile(data).verify()
+    assert TraceFile(data).content == digest(canonical_json(fields)) != manifest.content
 
 
 def test_same_trace_same_bytes():
