@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pipelines.json_values import JsonData
 from pipelines.sandbox import Slot
 from pipelines.trace import LaunchArgument, Message, Name, StageName, StageTime
 from pipelines.triton_path.spec import LaunchFound
@@ -35,7 +36,7 @@ class ArgumentMade(_Strict):
     name: Name
     type: Message
     divisibility: int | None
-    value: JsonValue
+    value: JsonData
     members: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)] = ()
 
 
@@ -62,7 +63,7 @@ class LaunchMade(_Strict):
     name: Name
     origin: Literal["given", "captured"]
     arguments: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)]
-    options: dict[str, JsonValue]
+    options: dict[str, JsonData]
     launch: LaunchShown | None
     notes: Annotated[tuple[NoteMade, ...], Field(max_length=1000)] = ()
 
@@ -106,7 +107,7 @@ class Output:
     launch: LaunchMade | None = None
     launches: tuple[LaunchFound, ...] = ()
     error: ErrorMade | None = None
-    metadata: dict[str, JsonValue] = field(default_factory=dict)
+    metadata: dict[str, JsonData] = field(default_factory=dict)
     runs: list[tuple[str, str]] = field(default_factory=list)
     ended: int = 0
     times: list[StageTime] = field(default_factory=list)
@@ -130,7 +131,7 @@ def read_output(slot: Slot) -> Output:
     output.launch = _json(slot, "launch.json", LaunchMade)
     output.launches = _json(slot, "launches.json", tuple[LaunchFound, ...]) or ()
     output.error = _json(slot, "error.json", ErrorMade)
-    output.metadata = _json(slot, "metadata.json", dict[str, JsonValue]) or {}
+    output.metadata = _json(slot, "metadata.json", dict[str, JsonData]) or {}
     _read_events(_whole(slot, "events.jsonl"), output)
     for name in STAGE_OUTPUTS:
         text = _text(slot, name, output)

@@ -253,6 +253,7 @@ def test_a_full_disk_says_so(quick: Compiler):
         "import pickle; open('error.json', 'wb').write(pickle.dumps(print))",
         "open('metadata.json', 'w').write('{\"a\": \"' + 'x' * (8 << 20) + '\"}')",
         "open('launches.json', 'w').write('[{}]')",
+        "open('metadata.json', 'w').write('{\"shared\": NaN}')",
         "os.symlink('/etc/passwd', 'ttir.out')",
         "os.mkfifo('ptx.out')",
         "os.mkdir('error.json')",
