@@ -9,6 +9,7 @@ import contextlib
 import io
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from triton import knobs
 from triton._C.libtriton import ir, llvm
 from triton.runtime.errors import PTXASError
 
-from pipelines.triton_path.slot import EventLog, write_output
+from pipelines.triton_path.slot import EventLog, directory, write_output
 
 OUTPUTS = {
     "ttir": "ttir.out",
@@ -106,12 +107,16 @@ class Instrument:
 
     @contextlib.contextmanager
     def _ptxas(self) -> Iterator[None]:
-        """Keep what Triton prints of ptxas, else mixed with the user's own output, and the exact command."""
+        """Keep what Triton prints of ptxas, else mixed with the user's own output, and the exact command.
+
+        ptxas runs in an empty directory: it writes the time of a source file that it finds into the cubin.
+        """
         printed, kept, start = io.StringIO(), sys.stdout, subprocess.run
 
         def logged(arguments: Any, **options: Any) -> Any:
             self.log.write("command", command=_command(arguments))
-            return start(arguments, **options)
+            with tempfile.TemporaryDirectory(dir=directory()) as empty:
+                return start(arguments, cwd=empty, **options)
 
         sys.stdout = printed
         setattr(subprocess, "run", logged)  # noqa: B010 - mypy refuses to assign to an overloaded function

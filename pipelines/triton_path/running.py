@@ -6,6 +6,7 @@ import importlib.util
 import linecache
 import os
 import sys
+import tempfile
 import types
 from collections.abc import Mapping
 from contextlib import suppress
@@ -87,8 +88,7 @@ def run_source(file: str, *, main: bool) -> Ran:
     finally:
         os.chdir(slot.directory())
         _restore(entered)
-        with suppress(OSError):
-            os.utime(file, (0, 0))  # ptxas writes the time of a source file that it finds into the cubin
+        tempfile.tempdir = str(slot.directory())
     return Ran(file, module.__dict__, None)
 
 

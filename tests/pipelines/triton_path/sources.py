@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipelines.trace import Diagnostic, Manifest
 from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.spec import Compiled, CompileSpec
@@ -36,8 +38,16 @@ LAUNCH = "kernel[(4,)](Buffer(), 1000, BLOCK=128)\n"
 GUARDED = f'if __name__ == "__main__":\n    {LAUNCH}'
 ARGUMENTS = {"x_ptr": "*fp32:16", "n": "i32"}
 CONSTEXPRS = {"BLOCK": 128}
+GIVEN = {"arguments": ARGUMENTS, "constexprs": CONSTEXPRS}
+BOTH = pytest.mark.parametrize("given", [{}, GIVEN], ids=["captured", "given"])
 
 CAPTURED = IMPORTS + KERNEL + BUFFER + GUARDED
+
+# What a source begins with that plants something in the compiler.
+PLANTS = (
+    "import ctypes, os, sys\nfrom triton._C.libtriton import ir, llvm\n"
+    "from triton.backends.nvidia.compiler import CUDABackend\n"
+)
 
 TUPLES = (
     f"{IMPORTS}{BUFFER}@triton.jit\ndef kernel(pointers, pair):\n"

@@ -8,10 +8,11 @@ from pipelines.trace import Argument, Diagnostic
 from pipelines.triton_path.compile import Compiler
 from tests.pipelines.triton_path.sources import (
     ARGUMENTS,
+    BOTH,
     BUFFER,
     CAPTURED,
-    CONSTEXPRS,
     DESCRIPTOR,
+    GIVEN,
     IMPORTS,
     KERNEL,
     LAUNCH,
@@ -174,19 +175,19 @@ def test_an_end_that_says_why_is_told(compiler: Compiler, end: str):
 def test_a_source_that_ends_before_any_launch_says_so(compiler: Compiler):
     message, _ = fails(compiler, f"import sys\n{HEAD}sys.exit(0)\n{LAUNCH}")
     assert "sys.exit" in message
-    message, _ = fails(compiler, f"import sys\nsys.exit(0)\n{HEAD}", arguments=ARGUMENTS, constexprs=CONSTEXPRS)
+    message, _ = fails(compiler, f"import sys\nsys.exit(0)\n{HEAD}", **GIVEN)
     assert "sys.exit" in message
 
 
 def test_given_arguments_need_no_guard_around_launches(compiler: Compiler):
     source = f"import sys\n{HEAD}{LAUNCH}kernel.warmup(Buffer(), 1, BLOCK=4, grid=(1,))\nsys.exit(0)\n"
-    made = compiled(compiler, source, arguments=ARGUMENTS, constexprs=CONSTEXPRS)
+    made = compiled(compiler, source, **GIVEN)
     assert made.manifest.status == "ok", made.manifest.failure
     assert made.manifest.launch is None
     assert [launch.grid for launch in made.launches] == [None]
 
 
-@pytest.mark.parametrize("given", [{}, {"arguments": ARGUMENTS, "constexprs": CONSTEXPRS}], ids=["captured", "given"])
+@BOTH
 @pytest.mark.parametrize("name", ["inner", "held"])
 def test_a_kernel_is_named_as_its_function_or_its_variable(compiler: Compiler, name: str, given: dict):
     inner = "".join(f"    {line}\n" for line in KERNEL.replace("kernel", "inner").splitlines())

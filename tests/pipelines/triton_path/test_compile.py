@@ -54,7 +54,7 @@ def test_progress_tells_every_pass_of_the_trace(compiler: Compiler):
 
 
 def test_same_input_same_content_in_another_directory(compiler: Compiler, tmp_path: Path):
-    other = Compiler(tmp_path / "elsewhere" / "deeper")
+    other = Compiler(tmp_path / "else where+é" / "deeper")
     other.start()
     try:
         examples = [example(name) for name in ("softmax", "fails_in_pass", "fails_in_ptxas")]

@@ -1,0 +1,85 @@
+"""Kernels from given arguments and options, held against what a launch makes of the same."""
+
+from __future__ import annotations
+
+import json
+
+from pipelines.triton_path.compile import Compiler
+from tests.pipelines.triton_path.sources import (
+    BOTH,
+    BUFFER,
+    CAPTURED,
+    IMPORTS,
+    compiled,
+    fails,
+    succeeds,
+)
+
+
+def test_a_default_is_specialized_as_a_launch_would(compiler: Compiler):
+    source = (
+        f"{IMPORTS}{BUFFER}@triton.jit\n"
+        "def kernel(x_ptr, n=5, one=1, many=64, scale=0.5, wide: tl.int64 = 3, pair=(16, 3),\n"
+        "           BLOCK: tl.constexpr = 4):\n"
+        "    tl.store(x_ptr + tl.arange(0, BLOCK), (n + one + many + wide + pair[0] + pair[1]) * scale)\n\n"
+        "kernel[(1,)](Buffer())\n"
+    )
+    captured = succeeds(compiler, source)
+    given = succeeds(compiler, source, arguments={"x_ptr": "*fp32:16"})
+    assert [argument.type for argument in captured.kernel.arguments][1:] == [
+        "i32",
+        "constexpr",
+        "i32",
+        "fp32",
+        "i64",
+        "(i32, i32)",
+        "constexpr",
+    ]
+    assert given.kernel.arguments == captured.kernel.arguments
+    assert given.stages == captured.stages
+
+
+def test_a_heuristic_sees_the_ones_before_it_and_defaults(compiler: Compiler):
+    source = (
+        f"{IMPORTS}{BUFFER}@triton.heuristics({{'A': lambda a: 2 * a['BLOCK'], 'B': lambda a: a['A'] + a['n']}})\n"
+        "@triton.jit\ndef kernel(x_ptr, n=4, BLOCK: tl.constexpr = 8, A: tl.constexpr = 0, B: tl.constexpr = 0):\n"
+        "    tl.store(x_ptr, A + B)\n"
+    )
+    made = succeeds(compiler, source, arguments={"x_ptr": "*fp32"})
+    assert {a.name: a.value for a in made.kernel.arguments if a.name in "AB"} == {"A": 16, "B": 20}
+    message, _ = fails(compiler, source.replace("a['n']", "a['x_ptr']"), arguments={"x_ptr": "*fp32"})
+    assert "give B" in message
+
+
+@BOTH
+def test_a_kernels_own_debug_is_honoured(compiler: Compiler, given: dict):
+    source = CAPTURED.replace("@triton.jit\n", "@triton.jit(debug=True)\n").replace(
+        "    x = tl.load", "    tl.device_assert(n > 0)\n    x = tl.load"
+    )
+    made = compiled(compiler, source, **given)
+    assert made.manifest.options["debug"] is True
+    assert b"__assertfail" in made.blobs[made.manifest.artifact("ptx").digest]
+
+
+def test_any_number_of_values_cannot_be_given(compiler: Compiler):
+    source = f"{IMPORTS}@triton.jit\ndef kernel(x_ptr, *rest):\n    tl.store(x_ptr, rest[0])\n"
+    message, _ = fails(compiler, source, arguments={"x_ptr": "*i32", "rest": "i32"})
+    assert "*rest" in message
+
+
+def test_options_are_told_in_plain_types(compiler: Compiler):
+    fields = {field.name: field for field in compiler.options}
+    assert {fields[name].type for name in ("num_warps", "num_stages")} == {"int"}
+    assert fields["maxnreg"].type == "int | None"
+    assert fields["enable_fp_fusion"].type == "bool"
+    assert fields["ptx_options"].type == "str | None"
+    assert fields["supported_fp8_dtypes"].type == "tuple[str, ...]"
+    assert all("typing" not in field.type and "class" not in field.type for field in compiler.options)
+    assert "/" not in json.dumps([field.model_dump(mode="json") for field in compiler.options]).replace(
+        "<triton>/backends/nvidia/lib/", ""
+    )
+
+
+def test_a_list_is_an_options_tuple(compiler: Compiler):
+    made = succeeds(compiler, CAPTURED, options={"supported_fp8_dtypes": ["fp8e5"]})
+    assert made.options["supported_fp8_dtypes"] == ["fp8e5"]
