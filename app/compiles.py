@@ -53,15 +53,19 @@ def enqueue(found: Services, request: CompileRequest) -> Submission:
         worker = workers.newest(session)
         if worker is not None and worker.state == "refused" and workers.is_alive(worker):
             raise ApiError(503, worker.message or "The compile worker cannot compile on this machine.")
-        _check(request, workers.facts(session))
+        check(request, workers.facts(session))
         made = submit(session, found.blobs, request)
     for trace_id in made.queued:
         found.queue.send(trace_id)
     return made
 
 
-def _check(request: CompileRequest, facts: Facts | None) -> None:
-    """Refuse what no compilation could take, at the field that is wrong; options once a worker told of them."""
+def check(request: CompileRequest, facts: Facts | None) -> None:
+    """Refuse what no compilation could take; options once a worker told of them.
+
+    Raises:
+        ApiError: 422 at the field that is wrong.
+    """
     field = "args"
     try:
         for name, text in (request.args or {}).items():

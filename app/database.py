@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.orm import Session
 
 from app.config import HomeError
@@ -25,7 +26,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.engine = create_engine(
-            f"sqlite:///{path}",
+            URL.create("sqlite", database=str(path.absolute())),
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
             pool_size=16,
             max_overflow=64,
@@ -83,7 +84,7 @@ def _upgrade(path: Path) -> None:
     from alembic.util import CommandError
 
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["path"] = path
     try:
         command.upgrade(config, "head")
@@ -91,16 +92,49 @@ def _upgrade(path: Path) -> None:
         raise HomeError(f"{path} cannot be opened by this version of Loupe: {error}") from None
 
 
+@contextmanager
+def look(path: Path) -> Iterator[Session]:
+    """Open a session that reads an existing database and writes nothing, so that a home may be read-only.
+
+    Raises:
+        HomeError: the file is no database, or another version of Loupe made it.
+    """
+    if _revision(path) != HEAD:
+        raise HomeError(f"{path} was made by another version of Loupe; start loupe serve once to bring it up to date")
+    engine = create_engine("sqlite://", creator=lambda: _read_only(path))
+    try:
+        with Session(engine, expire_on_commit=False) as session:
+            yield session
+    finally:
+        engine.dispose()
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """Connect for reading.
+
+    In WAL mode even a reader needs a file beside the database. Where that cannot be made nobody writes either, so what
+    is in the database itself is all there is.
+    """
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(address, timeout=BUSY_SECONDS, uri=True)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").close()
+    except sqlite3.Error as error:
+        connection.close()
+        if not isinstance(error, sqlite3.OperationalError):
+            raise
+        connection = sqlite3.connect(f"{address}&immutable=1", uri=True)
+    return connection
+
+
 def _revision(path: Path) -> str | None:
     if not path.exists():
         return None
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
     try:
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        with closing(_read_only(path)) as connection:
+            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.OperationalError:
         return None
     except sqlite3.DatabaseError as error:
         raise HomeError(f"{path} cannot be read: {error}; move it away to start with an empty one") from None
-    finally:
-        connection.close()
     return str(row[0]) if row else None

@@ -30,6 +30,13 @@ CODES = {
 }
 
 
+def words(error: Exception) -> str:
+    """Return what went wrong with a file, a database or the sandbox, without paths and statements."""
+    if isinstance(error, OperationalError):
+        return f"the database: {error.orig}"
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
+
+
 class ApiError(Exception):
     """An answer other than success; ``message`` is fit for a user."""
 

@@ -6,11 +6,11 @@ Every change is guarded by the claim, so a job that two workers run is finished 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import event_log
@@ -89,7 +89,7 @@ def name_launch(session: Session, job: Job, launch: LaunchFound) -> None:
 
 def shown(session: Session) -> set[str]:
     """Return all contents that a permalink shows."""
-    return set(session.execute(select(Trace.content).where(Trace.content.is_not(None)).distinct()).scalars())
+    return {content for content in session.execute(select(Trace.content).distinct()).scalars() if content}
 
 
 def finish(session: Session, job: Job, result: Result) -> bool:
@@ -139,13 +139,18 @@ def put_back(session: Session, trace_id: str, claim_token: str | None, *, count:
 
 def release(session: Session, alive: Sequence[str]) -> list[str]:
     """Put back what no living worker is running, or fail it after ``MAX_ATTEMPTS``; return the ids put back."""
-    running = session.execute(
-        select(Trace.id, Trace.claim, Trace.attempts).where(
-            Trace.status == "running", or_(Trace.worker.is_(None), Trace.worker.not_in(alive))
-        )
-    ).all()
+    return _release(session, or_(Trace.worker.is_(None), Trace.worker.not_in(alive)))
+
+
+def release_lost(session: Session, worker: str, running: Collection[str]) -> list[str]:
+    """Do the same with what a living worker is said to run but does not: it could not write how that ended."""
+    return _release(session, and_(Trace.worker == worker, Trace.id.not_in(running)))
+
+
+def _release(session: Session, which: ColumnElement[bool]) -> list[str]:
+    rows = select(Trace.id, Trace.claim, Trace.attempts).where(Trace.status == "running", which)
     back = []
-    for trace_id, token, attempts in running:
+    for trace_id, token, attempts in session.execute(rows).all():
         if attempts < MAX_ATTEMPTS:
             put_back(session, trace_id, token, count=True)
             back.append(trace_id)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from flask import Blueprint
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from app.api import Endpoint, Input, endpoint
+from app.config import MAX_SOURCE_BYTES
+from app.submissions import bounded_source
 from pipelines.kernels.discover import Discovery, discover
 
 blueprint = Blueprint("kernels", __name__)
@@ -16,7 +18,7 @@ blueprint = Blueprint("kernels", __name__)
 class SourceRequest(Input):
     """A source file."""
 
-    source: Annotated[str, Field(max_length=1 << 20)]
+    source: Annotated[str, Field(max_length=MAX_SOURCE_BYTES), AfterValidator(bounded_source)]
 
 
 @endpoint(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from types import FrameType
 
 from sqlalchemy import delete, select
 
-from app import replies, workers
+from app import compiles, replies, workers
 from app.config import Settings
 from app.models import FINAL, Event, Trace
+from app.processes import Interrupted, owner_only
 from app.runner import Runner
 from app.services import Services
 from app.submissions import CompileRequest, Submission, submit
@@ -27,29 +30,46 @@ class LocalCompiler:
     A running server of the same home may take some of the jobs; that only helps.
     """
 
-    def __init__(self, services: Services, runner: Runner) -> None:
+    def __init__(self, services: Services, runner: Runner, compiler: Compiler, worker: str) -> None:
         self.services = services
         self._runner = runner
+        self._compiler = compiler
+        self._worker = worker
 
     def compile(self, request: CompileRequest) -> tuple[str, list[Trace]]:
         """Compile all targets and launches; return the group's id and its finished traces.
 
         Raises:
             ApiError: a request that cannot be compiled as it is.
+            Interrupted: SIGINT or SIGTERM came; what was not finished is forgotten.
         """
         with self.services.database.write() as session:
+            compiles.check(request, workers.facts(session))
             made = submit(session, self.services.blobs, request)
+        pool = ThreadPoolExecutor(THREADS)
         try:
-            while waiting := self._unfinished(made):
-                with ThreadPoolExecutor(THREADS) as pool:
-                    list(pool.map(self._runner.run, waiting))
-                if self._unfinished(made) == waiting:
-                    time.sleep(POLL_SECONDS)  # another worker has them
-        except KeyboardInterrupt:
+            self._compile_all(made, pool)
+        except BaseException:
+            self._runner.abandon()
+            self._compiler.close()
+            pool.shutdown(wait=False, cancel_futures=True)
             self._drop(made)
             raise
+        pool.shutdown()
         with self.services.database.read() as session:
             return made.group, replies.get_group(session, made.group)[1]
+
+    def _compile_all(self, made: Submission, pool: ThreadPoolExecutor) -> None:
+        while waiting := self._unfinished(made):
+            running = {pool.submit(self._runner.run, trace) for trace in waiting}
+            while running:
+                done, running = wait(running, timeout=workers.HEARTBEAT_SECONDS)
+                for future in done:
+                    future.result()
+                with self.services.database.write() as session:
+                    workers.beat(session, self._worker)
+            if self._unfinished(made) == waiting:
+                time.sleep(POLL_SECONDS)  # another worker has them
 
     def _unfinished(self, made: Submission) -> list[str]:
         with self.services.database.read() as session:
@@ -61,7 +81,7 @@ class LocalCompiler:
         waiting = self._unfinished(made)
         with self.services.database.write() as session:
             session.execute(delete(Event).where(Event.trace_id.in_(waiting)))
-            session.execute(delete(Trace).where(Trace.id.in_(waiting)))
+            session.execute(delete(Trace).where(Trace.id.in_(waiting), Trace.status.not_in(FINAL)))
 
 
 @contextmanager
@@ -70,20 +90,41 @@ def local_compiler(settings: Settings) -> Iterator[LocalCompiler]:
 
     Raises:
         SandboxUnavailable: this machine cannot confine code.
+        Interrupted: SIGINT or SIGTERM came.
     """
-    services = Services.open(settings)
-    with services.database.write() as session:
-        worker = workers.register(session, "cli")
-    compiler = Compiler(settings.slots, trust_code=settings.trust_code)
-    runner = Runner(services, compiler, worker)
+    with owner_only(), _signals():
+        services = Services.open(settings)
+        with services.database.write() as session:
+            worker = workers.register(session, "cli")
+        compiler = Compiler(settings.sandbox, trust_code=settings.trust_code)
+        runner = Runner(services, compiler, worker)
+        try:
+            compiler.start()
+            with services.database.write() as session:
+                workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
+            yield LocalCompiler(services, runner, compiler, worker)
+        finally:
+            runner.stop(0.0)
+            compiler.close()
+            with services.database.write() as session:
+                workers.retire(session, worker)
+            services.close()
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Raise Interrupted for the first SIGINT or SIGTERM; further ones must not disturb the cleaning up."""
+
+    def interrupt(signum: int, _frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise Interrupted(signum)
+
+    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    for signum in before:
+        signal.signal(signum, interrupt)
     try:
-        compiler.start()
-        with services.database.write() as session:
-            workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
-        yield LocalCompiler(services, runner)
+        yield
     finally:
-        runner.stop(0.0)
-        compiler.close()
-        with services.database.write() as session:
-            workers.retire(session, worker)
-        services.close()
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -6,12 +6,32 @@ import ctypes
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PARENT = "LOUPE_SUPERVISOR"
 
 _PR_SET_PDEATHSIG = 1
 _NICE = 10
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked this process to end."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """Make files that only their owner can read; the mask is the whole process's."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def be_nice() -> None:

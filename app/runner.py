@@ -7,17 +7,21 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app import event_log, jobs, submissions
+from app.errors import words
 from app.event_log import EventBatch
 from app.jobs import Job, Result
 from app.models import AddendumRow, Group
 from app.processes import be_nice
 from app.services import Services
 from pipelines import tracefile
+from pipelines.sandbox import SandboxUnavailable
 from pipelines.trace import Addendum, Failure, StageTime
 from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.options import OptionError
@@ -28,6 +32,12 @@ log = logging.getLogger(__name__)
 TIMES_REVISION = 1
 # An interim trace is shown for half a second, and the page waits for it.
 INTERIM_LEVEL = 1
+
+RESUBMIT = "Submit it again; if it fails again, the server's log says more."
+
+
+class _AbandonedError(Exception):
+    """Nobody wants the compilation any more."""
 
 
 @dataclass
@@ -55,6 +65,7 @@ class Runner:
         self._running: dict[str, Job] = {}
         self._idle = threading.Condition()
         self._stopping = False
+        self._abandoned = False
 
     def run(self, trace_id: str) -> None:
         """Compile a queued trace; return at once where somebody else took it or this worker stops."""
@@ -72,6 +83,15 @@ class Runner:
             with self._idle:
                 del self._running[trace_id]
                 self._idle.notify_all()
+
+    def put_back_lost(self) -> list[str]:
+        """Put back what the database says that this worker runs, but whose end could not be written; return the ids."""
+        with self._idle, self._services.database.write() as session:
+            return jobs.release_lost(session, self._worker, list(self._running))
+
+    def abandon(self) -> None:
+        """Take no more jobs and let nothing that runs now be stored: its compiler is about to be closed."""
+        self._stopping = self._abandoned = True
 
     def stop(self, grace: float) -> None:
         """Take no more jobs, give the running ones ``grace`` seconds, and put back those that need longer."""
@@ -93,17 +113,23 @@ class Runner:
                 compiled = self._compiler.compile(job.spec, lambda event: self._on_event(running, event))
                 self._store(running, compiled)
         except OptionError as error:
-            self._fail(running, Failure(kind="error", stage=None, address=None, message=str(error)))
-        except Exception:
-            log.exception("compiling %s failed", job.trace_id)
-            message = "Loupe itself failed while it compiled this kernel."
-            hint = "Submit it again; the server's log has the traceback."
-            self._fail(running, Failure(kind="abort", stage=None, address=None, message=message, hint=hint))
+            self._fail(running, "error", str(error))
+        except Exception as error:
+            if self._stopping:  # its compiler was closed, and the job goes back to the queue
+                log.info("%s ended with its worker", job.trace_id)
+            elif isinstance(error, SandboxUnavailable | OSError | OperationalError):
+                log.error("compiling %s failed: %s", job.trace_id, error)
+                self._fail(running, "abort", f"Loupe could not compile or store this kernel: {words(error)}.", RESUBMIT)
+            else:
+                log.exception("compiling %s failed", job.trace_id)
+                self._fail(running, "abort", "Loupe itself failed while it compiled this kernel.", RESUBMIT)
 
     def _use_known(self, running: _Running) -> bool:
         """Finish from a stored result that was not known when the trace was submitted."""
         job = running.job
         with self._services.database.write() as session:
+            if submissions.is_fresh(session.get_one(Group, job.group_id)):
+                return False
             known = submissions.lookup(session, self._services.blobs, job.team, running.key)
             if known is None:
                 return False
@@ -114,6 +140,8 @@ class Runner:
         return True
 
     def _on_event(self, running: _Running, event: Event) -> None:
+        if self._abandoned:
+            raise _AbandonedError
         if event.kind == "launches":
             found = tuple(LaunchFound.model_validate(item, strict=False) for item in _list(event.data.get("launches")))
             self._take_launches(running, found)
@@ -172,6 +200,8 @@ class Runner:
         return content
 
     def _store(self, running: _Running, compiled: Compiled) -> None:
+        if self._abandoned:
+            return
         job, manifest = running.job, compiled.manifest
         content = self._keep(compiled, final=True)
         interim = running.interim.result() if running.interim else None
@@ -189,7 +219,8 @@ class Runner:
                 submissions.keep_launches(session, job.team, running.key, compiled.launches)
             jobs.finish(session, job, result)
 
-    def _fail(self, running: _Running, failure: Failure) -> None:
+    def _fail(self, running: _Running, kind: Literal["error", "abort"], message: str, hint: str | None = None) -> None:
+        failure = Failure(kind=kind, stage=None, address=None, message=message, hint=hint)
         self._batch.flush()
         result = Result("failed", None, running.job.spec.kernel, running.key, failure=failure)
         with self._services.database.write() as session:

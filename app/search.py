@@ -12,12 +12,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from app.errors import ApiError
+from pipelines.trace import Manifest, Snapshot
 
 MAX_QUERY = 500
 MAX_HITS = 500
@@ -46,6 +47,16 @@ class Found:
 
     hits: tuple[Hit, ...]
     truncated: bool
+
+
+def shown_texts(manifest: Manifest, text: Callable[[Snapshot], bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield each distinct text, as ``text`` shows it, with its first address."""
+    artifacts = [manifest.resolve(artifact.name) for artifact in manifest.artifacts if not artifact.binary]
+    seen: set[str] = set()
+    for snapshot in (manifest.resolve("source"), *manifest.snapshots(), *artifacts):
+        if snapshot.text not in seen:
+            seen.add(snapshot.text)
+            yield snapshot.address, text(snapshot)
 
 
 class Budget:
@@ -134,4 +145,5 @@ def _in_child(texts: Iterable[tuple[str, bytes]], query: str) -> Found:
     if child.returncode == MALFORMED:
         raise ApiError(422, f"q: not a regular expression: {rows[0]}", detail={"in": "query", "field": "q"})
     hits = tuple(Hit(addresses[index], line, shown) for index, line, shown in rows[:MAX_HITS])
-    return Found(hits, budget.spent or len(rows) > MAX_HITS)
+    # Out of memory, killed, or killed here: whatever its end was, it did not get through.
+    return Found(hits, budget.spent or child.returncode != 0 or len(rows) > MAX_HITS)

@@ -15,6 +15,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Random, so that no text of a trace can contain it.
 _NONCE_SLOT = f"nonce-{secrets.token_urlsafe(16)}"
 
+PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 HEADERS = {
@@ -43,6 +44,15 @@ def host_name(netloc: str) -> str | None:
     except ValueError:
         return None
     return name if name and parts.netloc == netloc and "@" not in netloc else None
+
+
+def parse_origin(origin: str) -> tuple[str, str, int] | None:
+    """Return scheme, name and port of an origin, or None for what is none (so that nothing equals it)."""
+    scheme, separator, netloc = origin.lower().partition("://")
+    name = host_name(netloc)
+    if not separator or scheme not in PORTS or name is None:
+        return None
+    return scheme, name, urlsplit(f"//{netloc}").port or PORTS[scheme]
 
 
 def csp_nonce() -> str:
@@ -87,8 +97,8 @@ def check_origin() -> None:
     """Refuse a change that another origin's page asks for. Clients that are no browsers send neither header."""
     origin = request.headers.get("Origin")
     if origin is not None:
-        if urlsplit(origin).netloc.lower() != request.host.lower():
-            raise ApiError(403, f"A page of {origin} may not change anything here.")
+        if parse_origin(origin) != parse_origin(f"{request.scheme}://{request.host}"):
+            raise ApiError(403, f"A page of {origin[:200]} may not change anything here.")
     elif request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
         raise ApiError(403, "A page of another site may not change anything here.")
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from app import event_log, workers
 from app.api import Input
 from app.blobs import BlobStore
+from app.config import MAX_SOURCE_BYTES
 from app.errors import ApiError
 from app.models import FINAL, LOCAL, Capture, Group, Trace
 from pipelines.trace import Toolchain
@@ -24,6 +25,13 @@ from pipelines.triton_path.targets import CHIPS, DEFAULT_TARGET
 Text = Annotated[str, Field(max_length=512)]
 
 
+def bounded_source(source: str) -> str:
+    """Return a source of at most ``MAX_SOURCE_BYTES`` in UTF-8; raise ValueError for a longer one."""
+    if len(source.encode("utf-8", errors="surrogatepass")) > MAX_SOURCE_BYTES:
+        raise ValueError(f"the source has more than {MAX_SOURCE_BYTES >> 20} MB in UTF-8")
+    return source
+
+
 class CompileRequest(Input):
     """A kernel's source and what to compile it for.
 
@@ -31,7 +39,12 @@ class CompileRequest(Input):
     and every distinct launch that it makes is compiled. Several targets or launches make a group of traces.
     """
 
-    source: Annotated[str, Field(min_length=1, max_length=1 << 20, description="Python source of the kernel")]
+    source: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=MAX_SOURCE_BYTES, description="Python source of the kernel; at most 1 MB in UTF-8"
+        ),
+    ]
     file: Annotated[str, Field(description="name that locations in the IR carry")] = "kernel.py"
     kernel: Annotated[Text | None, Field(description="the kernel to compile; all that are launched when left out")] = (
         None
@@ -43,6 +56,12 @@ class CompileRequest(Input):
     constexprs: Annotated[dict[Text, JsonValue], Field(max_length=256, default_factory=dict)]
     targets: Annotated[tuple[Text, ...], Field(min_length=1, max_length=16)] = (DEFAULT_TARGET,)
     options: Annotated[dict[Text, JsonValue], Field(max_length=64, default_factory=dict)]
+    fresh: Annotated[bool, Field(description="compile even what is known")] = False
+
+    @field_validator("source")
+    @classmethod
+    def _bounded(cls, source: str) -> str:
+        return bounded_source(source)
 
     @field_validator("targets")
     @classmethod
@@ -127,7 +146,7 @@ def add_trace(
         spec=spec.model_dump(mode="json", exclude={"source"}),
         compile_key=key,
     )
-    known = lookup(session, blobs, group.team, key) if key else None
+    known = lookup(session, blobs, group.team, key) if key and not is_fresh(group) else None
     if known:
         trace.status, trace.content, trace.kernel = known.status, known.content, known.kernel
         trace.cached, trace.finished = True, time.time()
@@ -153,6 +172,11 @@ def add_siblings(
         for index, launch in enumerate(found)
         if index not in taken
     ]
+
+
+def is_fresh(group: Group) -> bool:
+    """Say whether a group wants everything compiled, known or not."""
+    return bool(group.request.get("fresh"))
 
 
 def lookup(session: Session, blobs: BlobStore, team: str, key: str) -> Trace | None:

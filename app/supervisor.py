@@ -17,7 +17,7 @@ from types import FrameType
 
 from app.config import Settings
 from app.database import migrate
-from app.processes import PARENT
+from app.processes import PARENT, owner_only
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +101,9 @@ class Supervisor:
             ServeError: the address cannot be listened on, or the web server does not come up.
         """
         settings = self._settings
-        settings.prepare()
-        migrate(settings.database)
+        with owner_only():
+            settings.prepare()
+            migrate(settings.database)
         with listen(settings.host, settings.port) as listener:
             env = {
                 "LOUPE_HOME": str(settings.home),

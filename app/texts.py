@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from flask import Blueprint, Response
@@ -179,19 +178,9 @@ def read_search(trace_id: str, query: SearchQuery) -> SearchReply:
     found = services()
     file = open_trace(found, trace_id)
     find = search.expression if query.regex else search.words
-    result = find(shown_texts(found, file), query.q)
+    texts = search.shown_texts(file.manifest, lambda item: found.analyses.text(file, item.text, item.syntax))
+    result = find(texts, query.q)
     return SearchReply(hits=[HitReply(**hit._asdict()) for hit in result.hits], truncated=result.truncated)
-
-
-def shown_texts(found: Services, file: TraceFile) -> Iterator[tuple[str, bytes]]:
-    """Yield each distinct text, as it is shown, with its first address."""
-    manifest = file.manifest
-    artifacts = [manifest.resolve(artifact.name) for artifact in manifest.artifacts if not artifact.binary]
-    seen: set[str] = set()
-    for snapshot in (manifest.resolve("source"), *manifest.snapshots(), *artifacts):
-        if snapshot.text not in seen:
-            seen.add(snapshot.text)
-            yield snapshot.address, found.analyses.text(file, snapshot.text, snapshot.syntax)
 
 
 def syntax_of(manifest: Manifest, digest: str) -> Syntax:

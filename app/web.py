@@ -14,7 +14,7 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  #
 from app import create_app
 from app.config import Settings
 from app.events import WATCHER
-from app.processes import die_with_parent
+from app.processes import die_with_parent, owner_only
 
 PROCESSES = 2
 # An open event stream holds a thread.
@@ -42,6 +42,7 @@ class Web(BaseApplication):  # type: ignore[misc]  # an untyped base
             "graceful_timeout": GRACE_SECONDS,
             "timeout": 120,
             "preload_app": True,
+            "umask": 0o077,
             "post_worker_init": self._end_streams_on_stop,
             "loglevel": "warning",
             "worker_tmp_dir": "/dev/shm" if os.path.isdir("/dev/shm") else None,  # noqa: S108,PTH112 - gunicorn's heartbeat file
@@ -73,7 +74,8 @@ class Web(BaseApplication):  # type: ignore[misc]  # an untyped base
 def main(descriptor: int) -> None:
     """Serve on an inherited socket until told to stop."""
     die_with_parent()
-    Web(Settings.from_environment(), descriptor).run()
+    with owner_only():
+        Web(Settings.from_environment(), descriptor).run()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import leftovers, workers
 from app.config import Settings
-from app.processes import die_with_parent
+from app.processes import die_with_parent, owner_only
 from app.runner import Runner
 from app.services import Services
 from pipelines.sandbox import SandboxUnavailable
@@ -43,12 +43,16 @@ class Worker:
     def run(self) -> int:
         """Work until stopped; return the exit code."""
         die_with_parent()
+        with owner_only():
+            return self._run()
+
+    def _run(self) -> int:
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, self.stop)
         services = Services.open(self._settings)
         with services.database.write() as session:
             worker = workers.register(session, "compile")
-        compiler = Compiler(self._settings.slots, trust_code=self._settings.trust_code)
+        compiler = Compiler(self._settings.sandbox, trust_code=self._settings.trust_code)
         try:
             return self._work(services, compiler, worker)
         finally:
@@ -70,27 +74,30 @@ class Worker:
         with services.database.write() as session:
             workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
         runner = Runner(services, compiler, worker)
-        consumer = services.queue.consumer(runner.run, threads=THREADS)
-        consumer.start()
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, self.stop)  # the consumer set its own
         log.info("ready to compile")
-        self._watch(services, worker)
-        consumer.stop()
+        while not self._stop.is_set():
+            consumer = services.queue.consumer(runner.run, threads=THREADS)
+            consumer.start()
+            for signum in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(signum, self.stop)  # the consumer set its own
+            self._watch(services, worker, runner)
+            consumer.stop()
+            services.queue.close()
         runner.stop(GRACE_SECONDS)
         return 0
 
-    def _watch(self, services: Services, worker: str) -> None:
+    def _watch(self, services: Services, worker: str, runner: Runner) -> None:
+        """Beat and sweep until stopped, or until the queue's file has to be opened again."""
         lost_after = 0.0
         swept = -SWEEP_SECONDS
         tidied = time.monotonic()
-        while not self._stop.is_set():
+        while not self._stop.is_set() and services.queue.is_sound():
             try:
                 with services.database.write() as session:
                     workers.beat(session, worker)
                     due = time.monotonic() - swept >= SWEEP_SECONDS
                     send = workers.sweep(session, lost_after=lost_after) if due else []
-                for trace_id in send:
+                for trace_id in [*send, *(runner.put_back_lost() if due else [])]:
                     services.queue.send(trace_id)
                 if due:
                     swept, lost_after = time.monotonic(), workers.LOST_MESSAGE_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -28,6 +29,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,90}\.py")
 @click.option("--const", "constexprs", multiple=True, metavar="NAME=V", help="Value of a constexpr: BLOCK=1024.")
 @click.option("--target", "targets", multiple=True, help="Chip, such as sm_90; several make a group.")
 @click.option("--option", "options", multiple=True, metavar="K=V", help="Compiler option: num_warps=8.")
+@click.option("--fresh", is_flag=True, help="Compile even what was compiled before.")
 @click.option("-o", "output", type=click.Path(), help="Write the trace to a file, or several traces into a folder.")
 @home_option
 @trust_option
@@ -37,6 +39,8 @@ def command(file: str, output: str | None, home: str | None, trust_code: bool, a
 
     Without --arg the file's own launch code is run to find out what it launches.
     """
+    if output:
+        check_output(Path(output))
     name = Path(file).name
     body = {
         "source": read_source(file),
@@ -46,6 +50,7 @@ def command(file: str, output: str | None, home: str | None, trust_code: bool, a
         "constexprs": {key: value(text) for key, text in (pair(item, "--const") for item in flags["constexprs"])},
         "options": {key: value(text) for key, text in (pair(item, "--option") for item in flags["options"])},
         **({"targets": flags["targets"]} if flags["targets"] else {}),
+        "fresh": flags["fresh"],
     }
     ok = compile_all(settings(home, trust_code=trust_code), body, output, as_json)
     raise SystemExit(0 if ok else 1)
@@ -68,14 +73,13 @@ def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_j
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         raise click.UsageError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
-    except (ApiError, SandboxUnavailable) as error:
+    except ApiError as error:
+        raise (click.UsageError if error.status == 422 else click.ClickException)(str(error)) from None
+    except SandboxUnavailable as error:
         raise click.ClickException(str(error)) from None
+    (print_json if as_json else print_text)(blobs, group, traces)
     if output:
         write_files(blobs, traces, Path(output))
-    if as_json:
-        print_json(blobs, group, traces)
-    else:
-        print_text(blobs, group, traces)
     return all(trace.status == "ok" for trace in traces)
 
 
@@ -93,16 +97,19 @@ def print_json(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
 
 
 def print_text(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
-    """Print each trace as a table, with its permalink."""
-    from app.cli.text import describe
+    """Print a trace with its passes and its permalink, or a line for each of several."""
+    from app.cli.text import describe, table
 
-    for trace in traces:
-        click.echo(f"/t/{trace.id}")
-        if trace.content and trace.status == "ok":
-            click.echo(describe(blobs.open(trace.content)) + "\n")
-        _explain(blobs, trace)
     if len(traces) > 1:
-        click.echo(f"/g/{group}: {len(traces)} traces")
+        manifests = [blobs.open(trace.content).manifest if trace.content else None for trace in traces]
+        click.echo("\n".join(table(traces, manifests)))
+        click.echo(f"\n/g/{group}: {len(traces)} traces")
+    elif traces[0].content and traces[0].status == "ok":
+        click.echo(f"/t/{traces[0].id}\n{describe(blobs.open(traces[0].content))}")
+    else:
+        click.echo(f"/t/{traces[0].id}")
+    for trace in traces:
+        _explain(blobs, trace)
 
 
 def _explain(blobs: BlobStore, trace: Trace) -> None:
@@ -117,13 +124,25 @@ def _explain(blobs: BlobStore, trace: Trace) -> None:
         click.echo("\n".join([f"{trace.kernel or 'kernel'} for {trace.target}:", *lines]), err=True)
 
 
+def check_output(output: Path) -> None:
+    """Raise click.UsageError where nothing can be written to a path; known before anything is compiled."""
+    folder = output if output.is_dir() else output.parent
+    if not folder.is_dir():
+        raise click.UsageError(f"-o: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) or (output.is_file() and not os.access(output, os.W_OK)):
+        raise click.UsageError(f"-o: {output} cannot be written")
+
+
 def write_files(blobs: BlobStore, traces: list[Trace], output: Path) -> None:
     """Copy trace files out of the store: one to the path itself, several into it as a folder."""
     from app.traces import file_name
 
     stored = [trace for trace in traces if trace.content]
-    if len(traces) > 1 or output.is_dir():
-        output.mkdir(parents=True, exist_ok=True)
+    if len(traces) > 1 and output.exists() and not output.is_dir():
+        words = f"{output} is a file, and {len(traces)} traces need a folder"
+        raise click.ClickException(f"{words}; they are stored, so name one and run this again")
+    if len(traces) > 1:
+        output.mkdir(exist_ok=True)
     for trace in stored:
         variant = f"{trace.variant}-" if len({t.variant for t in traces}) > 1 else ""
         path = output / f"{variant}{file_name(trace)}" if output.is_dir() else output

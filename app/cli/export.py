@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from app.cli.options import home_option, settings
+from app.cli.options import home_option, json_option, settings
 from app.cli.source import open_trace
 from pipelines.trace import Manifest
 
@@ -25,20 +26,32 @@ ARTIFACTS = {
 @click.argument("trace")
 @click.option("--dir", "directory", required=True, type=click.Path(file_okay=False), help="Folder to write into.")
 @home_option
-def command(trace: str, directory: str, home: str | None) -> None:
+@json_option
+def command(trace: str, directory: str, home: str | None, as_json: bool) -> None:
     """Write a trace as files: the IR after every pass, numbered, the artifacts, the source and manifest.json."""
     file = open_trace(trace, settings(home))
     root = Path(directory)
     if root.exists() and any(root.iterdir()):
         raise click.ClickException(f"{root} is not empty; name a new folder")
-    count = 0
+    written: list[dict[str, str | int]] = []
     for name, digest in files(file.manifest):
-        path = root / name
+        data = file.blob(digest)
+        write(root / name, data)
+        written.append({"name": name, "digest": digest, "bytes": len(data)})
+    write(root / "manifest.json", file.manifest.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+    if as_json:
+        click.echo(json.dumps({"dir": str(root), "manifest": "manifest.json", "files": written}))
+    else:
+        click.echo(f"wrote {len(written) + 1} files to {root}")
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file and the folders above it; raise click.ClickException where that cannot be."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(file.blob(digest))
-        count += 1
-    (root / "manifest.json").write_text(file.manifest.model_dump_json(by_alias=True, indent=1) + "\n", encoding="utf-8")
-    click.echo(f"wrote {count + 1} files to {root}")
+        path.write_bytes(data)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 
 def files(manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
+import signal
 from typing import Any
 
 import click
@@ -15,6 +17,7 @@ COMMANDS = {
     "compile": "app.cli.compile",
     "show": "app.cli.show",
     "diff": "app.cli.diff",
+    "search": "app.cli.search",
     "export": "app.cli.export",
     "worker": "app.cli.worker",
 }
@@ -36,11 +39,36 @@ class Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a home that cannot be used is told without a traceback."""
+        """Run a command.
+
+        What cannot be read or written is told in a sentence; after a signal the exit code is that of a shell.
+        """
         try:
             return super().invoke(ctx)
         except HomeError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt as error:
+            raise SystemExit(128 + getattr(error, "signum", signal.SIGINT)) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever reads has enough: click ends quietly
+                raise
+            raise click.ClickException(_words(error)) from None
+        except Exception as error:
+            if (
+                type(error).__name__ == "OperationalError"
+            ):  # SQLAlchemy's or sqlite3's; neither is imported by every command
+                raise click.ClickException(_database_words(error)) from None
+            raise
+
+
+def _words(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{str(error.filename)[:200]}: {reason}" if error.filename else reason
+
+
+def _database_words(error: Exception) -> str:
+    reason = getattr(error, "orig", error)
+    return f"Loupe's database cannot be used: {reason}. Look at the folder in LOUPE_HOME, or name another with --home."
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

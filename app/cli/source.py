@@ -11,7 +11,8 @@ import click
 
 from app.config import MAX_UPLOAD_BYTES, Settings
 from app.ids import PERMALINK
-from pipelines.trace import TraceError
+from pipelines.dumps.sass import strip_encodings
+from pipelines.trace import Snapshot, TraceError
 from pipelines.tracefile import TraceFile
 
 TIMEOUT_SECONDS = 60
@@ -30,6 +31,12 @@ def open_trace(name: str, settings: Settings) -> TraceFile:
     except TraceError as error:
         raise click.ClickException(f"{name}: {error}") from None
     return file
+
+
+def shown_text(file: TraceFile, snapshot: Snapshot) -> bytes:
+    """Return a text as it is shown: SASS without encodings."""
+    text = file.blob(snapshot.text)
+    return strip_encodings(text) if snapshot.syntax == "sass" else text
 
 
 def _download(url: str) -> bytes:
@@ -63,16 +70,13 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 def _from_home(trace_id: str, settings: Settings) -> TraceFile:
     from app.blobs import BlobStore
-    from app.database import Database, migrate
+    from app.database import look
     from app.models import Trace
 
     if not PERMALINK.fullmatch(trace_id) or not settings.database.exists():
         raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
-    migrate(settings.database)
-    database = Database(settings.database)
-    with database.read() as session:
+    with look(settings.database) as session:
         trace = session.get(Trace, trace_id)
-    database.close()
     if trace is None:
         raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
     if trace.content is None:

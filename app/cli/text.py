@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pipelines.analysis.mask import line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Manifest, Pass, Stage
 from pipelines.tracefile import TraceFile
+
+if TYPE_CHECKING:
+    from app.models import Trace
 
 NAME_WIDTH = 44
 
@@ -38,6 +42,26 @@ def describe(file: TraceFile) -> str:
     if resources:
         lines += ["", resources]
     return "\n".join([*lines, *failure(file)])
+
+
+COLUMNS = ("kernel", "target", "config", "status", "registers", "spills", "shared", "instructions", "permalink")
+
+
+def table(traces: Sequence[Trace], manifests: Sequence[Manifest | None]) -> list[str]:
+    """Return a line for each trace of a group below one of headings; spills and shared memory are bytes."""
+    rows = [COLUMNS, *(_cells(trace, manifest) for trace, manifest in zip(traces, manifests, strict=True))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _cells(trace: Trace, manifest: Manifest | None) -> tuple[str, ...]:
+    found = manifest.resources if manifest else None
+    spills = None
+    if found and (found.spill_stores is not None or found.spill_loads is not None):
+        spills = (found.spill_stores or 0) + (found.spill_loads or 0)
+    numbers = (found.registers, spills, found.shared, found.instructions) if found else (None,) * 4
+    cells = ("-" if number is None else str(number) for number in numbers)
+    return trace.kernel or "kernel", trace.target, trace.config or "-", trace.status, *cells, f"/t/{trace.id}"
 
 
 def _stage(stage: Stage, rows: dict[str, Row]) -> Iterator[str]:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +14,11 @@ from flask.testing import FlaskClient
 
 from app import create_app, workers
 from app.config import Settings
-from app.database import migrate
+from app.database import Database, migrate
+from app.models import Trace
 from app.services import EXTENSION, Services
-from tests.app.helpers import TOOLCHAIN, Built, build, upload
+from tests.app.helpers import TOOLCHAIN, Built, Home, build, upload
+from tests.conftest import EXAMPLES, ROOT
 
 
 @pytest.fixture(scope="session")
@@ -77,3 +83,33 @@ def ready_worker(services: Services) -> str:
         worker = workers.register(session, "compile")
         workers.report(session, worker, "ready", facts=facts)
     return worker
+
+
+@pytest.fixture
+def file(tmp_path: Path, built: Built) -> Path:
+    """The built trace as a file."""
+    path = tmp_path / "scale.loupe"
+    path.write_bytes(built.data)
+    return path
+
+
+@pytest.fixture(scope="session")
+def softmax(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """``loupe compile`` as a user runs it, in a process of its own."""
+    home = tmp_path_factory.mktemp("cli")
+    command = [sys.executable, "-m", "app.cli", "compile", str(EXAMPLES / "softmax.py"), "--target", "sm_90", "--json"]
+    env = {**os.environ, "LOUPE_HOME": str(home)}
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    data = json.loads(ended.stdout)
+    (manifest,) = data["traces"]
+    assert [stage["name"] for stage in manifest["stages"]] == ["ttir", "ttgir", "llvm-dialect"]
+    assert all(stage["passes"] for stage in manifest["stages"])
+    assert {"ptx", "sass", "cubin", "llvm-ir"} <= {artifact["name"] for artifact in manifest["artifacts"]}
+    database = Database(home / "loupe.db")
+    with database.read() as session:
+        (trace,) = session.query(Trace).all()
+    database.close()
+    assert trace.group_id == data["group"]
+    return Home(home, data["group"], trace.id)

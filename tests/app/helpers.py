@@ -8,8 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
 from flask.testing import FlaskClient
 
+from app.cli import main
 from app.services import Services
 from pipelines import tracefile
 from pipelines.dumps.mlir import read_records
@@ -154,3 +156,18 @@ def error_of(answer: Any) -> dict[str, Any]:
     assert set(data["error"]) == {"code", "message", "detail"}
     found: dict[str, Any] = data["error"]
     return found
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home that compiled one kernel from the command line."""
+
+    path: Path
+    group: str
+    trace: str
+
+
+def loupe(*words: str | Path, home: Path | None = None) -> Result:
+    """Run the command in this process."""
+    env = {"LOUPE_HOME": str(home)} if home else {}
+    return CliRunner().invoke(main, [str(word) for word in words], env=env)

@@ -13,7 +13,7 @@ from sqlalchemy import select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from app.config import HomeError, Settings
-from app.database import HEAD, MIGRATIONS, Database, migrate
+from app.database import HEAD, MIGRATIONS, Database, look, migrate
 from app.models import Base, Group, Trace
 from app.services import Services
 
@@ -59,6 +59,26 @@ def test_connections_wait_for_locks_and_keep_foreign_keys(services: Services) ->
             session.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous", "foreign_keys")
         ]
     assert found == ["wal", 1, 1]
+
+
+@pytest.mark.parametrize("name", ["a?b", "a%20b", "a#b", "a b", "é", "a?mode=memory", "%(here)s"])
+def test_any_path_can_hold_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    home = tmp_path / name
+    services = Services.open(Settings(home=home))
+    with services.database.write() as session:
+        session.add(Trace(id="t" * 22, target="sm_80"))
+    services.queue.send("t" * 22)
+    services.close()
+    assert {"loupe.db", "queue.db", "blobs"} <= {path.name for path in home.iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    monkeypatch.chdir(tmp_path)
+    relative = Services.open(Settings(home=Path(name)))
+    monkeypatch.chdir(home)
+    with relative.database.read() as session:
+        assert session.get(Trace, "t" * 22)
+    relative.close()
+    with look(home / "loupe.db") as session:
+        assert session.get(Trace, "t" * 22)
 
 
 def test_two_writers_take_turns(services: Services) -> None:

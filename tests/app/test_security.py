@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.config import Settings
+from app.config import Settings, allowed_host
 from app.security import host_name
 from app.services import EXTENSION
 from tests.app.helpers import error_of
@@ -57,6 +57,16 @@ FOREIGN = [
     {"Origin": "http://localhost:3000"},
     {"Origin": "http://localhost:8000.evil.example"},
     {"Origin": "null"},
+    {"Origin": ""},
+    {"Origin": "http://"},
+    {"Origin": "http://[::1"},
+    {"Origin": "http://[zz]:1"},
+    {"Origin": "http://localhost:99999"},
+    {"Origin": "https://localhost:8000"},
+    {"Origin": "localhost:8000"},
+    {"Origin": "ftp://localhost:8000"},
+    {"Origin": "http://user@localhost:8000"},
+    {"Origin": "http://localhost:8000/path"},
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},
 ]
@@ -78,6 +88,56 @@ def test_change_from_a_foreign_page_is_refused_everywhere(
 def test_own_pages_and_plain_clients_may_change(client: FlaskClient, headers: dict[str, str]) -> None:
     answer = client.post("/api/v1/kernels", json={"source": ""}, headers={"Host": "localhost:8000", **headers})
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost", "http://localhost:80"),
+        ("LOCALHOST:80", "http://localhost"),
+        ("[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_one_origin_may_be_written_differently(client: FlaskClient, host: str, origin: str) -> None:
+    answer = client.post("/api/v1/kernels", json={"source": ""}, headers={"Host": host, "Origin": origin})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Loupe.Example", "loupe.example"),
+        ("10.0.0.7", "10.0.0.7"),
+        ("[::1]", "::1"),
+        ("fe80::7", "fe80::7"),
+        ("my_box", "my_box"),
+    ],
+)
+def test_allowed_host_is_kept_as_requests_name_it(text: str, name: str) -> None:
+    assert allowed_host(text) == name
+    assert host_name(f"[{name}]:80" if ":" in name else f"{name}:80") == name
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("loupe.example:8000", "write loupe.example"),
+        ("https://loupe.example", "write loupe.example"),
+        ("https://loupe.example:443/x", "write loupe.example"),
+        ("loupe.example.", "write loupe.example"),
+        ("[::1]:80", "write [::1]"),
+        ("*.example", "no host name"),
+        ("*", "no host name"),
+        ("a..b", "no host name"),
+    ],
+)
+def test_allowed_host_that_would_never_match_is_refused(
+    monkeypatch: pytest.MonkeyPatch, text: str, advice: str
+) -> None:
+    monkeypatch.setenv("LOUPE_ALLOWED_HOSTS", f"good.example,{text}")
+    with pytest.raises(ValueError, match="LOUPE_ALLOWED_HOSTS holds") as caught:
+        Settings.from_environment()
+    assert advice in str(caught.value)
 
 
 def test_forms_of_other_sites_cannot_pose_as_json(client: FlaskClient) -> None:
