@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from types import FrameType
 
 from sqlalchemy import delete, select
 
 from app import compiles, replies, workers
 from app.config import Settings
 from app.models import FINAL, Event, Trace
-from app.processes import Interrupted, owner_only
+from app.processes import Signals, owner_only
 from app.runner import Runner
 from app.services import Services
 from app.submissions import CompileRequest, Submission, submit
@@ -30,11 +28,12 @@ class LocalCompiler:
     A running server of the same home may take some of the jobs; that only helps.
     """
 
-    def __init__(self, services: Services, runner: Runner, compiler: Compiler, worker: str) -> None:
+    def __init__(self, services: Services, runner: Runner, compiler: Compiler, worker: str, signals: Signals) -> None:
         self.services = services
         self._runner = runner
         self._compiler = compiler
         self._worker = worker
+        self._signals = signals
 
     def compile(self, request: CompileRequest) -> tuple[str, list[Trace]]:
         """Compile all targets and launches; return the group's id and its finished traces.
@@ -63,13 +62,15 @@ class LocalCompiler:
         while waiting := self._unfinished(made):
             running = {pool.submit(self._runner.run, trace) for trace in waiting}
             while running:
-                done, running = wait(running, timeout=workers.HEARTBEAT_SECONDS)
+                with self._signals.interruptible():
+                    done, running = wait(running, timeout=workers.HEARTBEAT_SECONDS)
                 for future in done:
                     future.result()
                 with self.services.database.write() as session:
                     workers.beat(session, self._worker)
             if self._unfinished(made) == waiting:
-                time.sleep(POLL_SECONDS)  # another worker has them
+                with self._signals.interruptible():
+                    time.sleep(POLL_SECONDS)  # another worker has them
 
     def _unfinished(self, made: Submission) -> list[str]:
         with self.services.database.read() as session:
@@ -92,39 +93,21 @@ def local_compiler(settings: Settings) -> Iterator[LocalCompiler]:
         SandboxUnavailable: this machine cannot confine code.
         Interrupted: SIGINT or SIGTERM came.
     """
-    with owner_only(), _signals():
+    with owner_only(), Signals().caught() as signals:
         services = Services.open(settings)
         with services.database.write() as session:
             worker = workers.register(session, "cli")
         compiler = Compiler(settings.sandbox, trust_code=settings.trust_code)
         runner = Runner(services, compiler, worker)
         try:
-            compiler.start()
+            with signals.interruptible():
+                compiler.start()
             with services.database.write() as session:
                 workers.report(session, worker, "ready", facts=workers.facts_of(compiler))
-            yield LocalCompiler(services, runner, compiler, worker)
+            yield LocalCompiler(services, runner, compiler, worker, signals)
         finally:
             runner.stop(0.0)
             compiler.close()
             with services.database.write() as session:
                 workers.retire(session, worker)
             services.close()
-
-
-@contextmanager
-def _signals() -> Iterator[None]:
-    """Raise Interrupted for the first SIGINT or SIGTERM; further ones must not disturb the cleaning up."""
-
-    def interrupt(signum: int, _frame: FrameType | None) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise Interrupted(signum)
-
-    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    for signum in before:
-        signal.signal(signum, interrupt)
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

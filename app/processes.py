@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 PARENT = "LOUPE_SUPERVISOR"
 
@@ -22,6 +23,44 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
         self.signum = signum
+
+
+class Signals:
+    """SIGINT and SIGTERM raise Interrupted, but only where ``interruptible`` says so: nothing half done is torn apart.
+
+    A signal that comes elsewhere is raised at the next such place; all that follow are ignored.
+    """
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._open = False
+
+    @contextmanager
+    def caught(self) -> Iterator[Signals]:
+        """Catch both signals until the context is left; only the main thread may."""
+        before = {signum: signal.signal(signum, self._catch) for signum in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let a signal end what is done here, also one that came before."""
+        if self._received is not None:
+            raise Interrupted(self._received)
+        self._open = True
+        try:
+            yield
+        finally:
+            self._open = False
+
+    def _catch(self, signum: int, _frame: FrameType | None) -> None:
+        self._received = self._received or signum
+        if self._open:
+            self._open = False
+            raise Interrupted(self._received)
 
 
 @contextmanager

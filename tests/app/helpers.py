@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 from flask.testing import FlaskClient
 
@@ -30,6 +32,7 @@ from pipelines.trace import (
     digest,
 )
 
+PATIENCE = 60.0
 SOURCE = b"import triton\n\n\n@triton.jit\ndef scale(x_ptr):\n    pass\n"
 PTX = b"//\n.visible .entry scale()\n{\n\tret;\n}"
 SASS = b"\t.text\n        /*0000*/                   MOV R1, c[0x0][0x28] ;  /* 0x00000a0000017a02 */\n" + (
@@ -171,3 +174,14 @@ def loupe(*words: str | Path, home: Path | None = None) -> Result:
     """Run the command in this process."""
     env = {"LOUPE_HOME": str(home)} if home else {}
     return CliRunner().invoke(main, [str(word) for word in words], env=env)
+
+
+def until(found: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """Wait until something is true; return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = found()
+        if value:
+            return value
+        time.sleep(0.02)
+    pytest.fail(f"not so after {seconds} s")

@@ -10,8 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,9 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.app.helpers import PATIENCE, until
+
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60.0
 SLOW = "import time\n\ntime.sleep(20)\n"
 GIVEN = {
     "source": "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef one(x_ptr):\n    tl.store(x_ptr, 1)\n",
@@ -63,17 +63,6 @@ class Served:
         own = psutil.Process(self.process.pid).children()
         (found,) = [child for child in own if all(word in child.cmdline() for word in words)]
         return found
-
-
-def until(found: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Wait until something is true; return it."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"not so after {seconds} s")
 
 
 @contextmanager
@@ -187,6 +176,39 @@ def test_compilation_survives_the_death_of_its_worker(served: Served) -> None:
 
 def _args() -> dict[str, Any]:
     return {"args": GIVEN["args"], "targets": GIVEN["targets"]}
+
+
+def test_home_is_its_owners_only(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    before = os.umask(0o022)
+    try:
+        with serve(home) as served:
+            until(lambda: served.ask("GET", "/about.json")["worker"] == "ready")
+            trace = served.submit()
+            assert [kind for _, kind, _ in open_stream(served, trace)][-1] == "done"
+            served.ask("GET", f"/api/v1/traces/{trace}/diff?from=ttir:0&to=ttir:1")
+            sandboxes = home / "slots"
+            found = [path for path in home.rglob("*") if sandboxes not in path.parents]
+    finally:
+        os.umask(before)
+    names = {path.name for path in found}
+    assert {"loupe.db", "loupe.db-wal", "queue.db", "blobs", "cache", "slots"} <= names
+    assert any(name.endswith(".loupe") for name in names)
+    assert [path for path in home.rglob("*") if path.exists() and path.stat().st_mode & 0o077] == []
+
+
+def test_damaged_queue_is_moved_away_and_replaced_while_serving(served: Served) -> None:
+    queue = served.home / "queue.db"
+    for suffix in ("-wal", "-shm"):
+        (served.home / f"queue.db{suffix}").unlink(missing_ok=True)
+    queue.write_bytes(b"no database" * 1000)
+    trace = served.submit({**GIVEN, "options": {"num_warps": 8}})
+    assert [kind for _, kind, _ in open_stream(served, trace)][-1] == "done"
+    until(lambda: list(served.home.glob("queue.db.damaged-*")))
+    trace = served.submit({**GIVEN, "options": {"num_warps": 16}})
+    assert [kind for _, kind, _ in open_stream(served, trace)][-1] == "done"
 
 
 def test_web_server_that_dies_comes_back(served: Served) -> None:

@@ -1,4 +1,5 @@
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from app import leftovers
 from app.blobs import PARSED, BlobStore, DamagedError
 from app.cache import DiskCache, MemoryCache
+from app.compile_queue import CompileQueue
 from app.models import Trace
 from app.services import Services
 from tests.app.helpers import BROKEN, Built
@@ -167,3 +169,50 @@ def test_memory_cache_is_bounded() -> None:
     assert cache.get("huge") is None
     cache.put("a", "A2", 10)
     assert [cache.get(key) for key in "ac"] == ["A2", None]
+
+
+@pytest.mark.parametrize("kind", ["text", "page", "empty"])
+def test_queue_that_is_damaged_is_moved_away_and_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "queue.db"
+    queue = CompileQueue(path)
+    for number in range(300):
+        queue.send(f"{number}")
+    queue.close()
+    data = path.read_bytes()
+    path.write_bytes(
+        {"text": b"no database" * 900, "page": data[:4096] + bytes(8192) + data[12288:], "empty": b""}[kind]
+    )
+    again = CompileQueue(path)
+    again.send("sent")
+    assert again.pending() == 1
+    again.close()
+    away = list(tmp_path.glob("queue.db.damaged-*"))
+    assert len(away) == (kind != "empty")
+
+
+def test_queue_is_opened_on_first_use_and_follows_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "queue.db"
+    first, second = CompileQueue(path), CompileQueue(path)
+    assert list(tmp_path.iterdir()) == []
+    first.send("a")
+    assert second.pending() == 1
+    for file in tmp_path.glob("queue.db*"):
+        file.unlink()
+    assert not first.is_sound()
+    second.send("b")
+    assert first.pending() == 1
+    first.close()
+    second.close()
+
+
+def test_message_that_cannot_be_sent_waits_for_the_sweep(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    queue = CompileQueue(tmp_path / "queue.db")
+    queue.send("a")
+    other = sqlite3.connect(tmp_path / "queue.db")
+    other.execute("DROP TABLE task")
+    other.close()
+    queue.send("b")
+    assert "waits for the next sweep" in caplog.text
+    queue.send("c")
+    assert queue.pending() == 1
+    queue.close()
