@@ -225,7 +225,7 @@ def _error(output: Output, stage: str | None, address: str | None) -> Failure:
         errors = [d.message for d in parse_diagnostics(output.stderr) if d.severity == "error"]
         message = errors[0] if errors else "the pass failed without saying why"
     elif not error.user and error.type != "CompilationError":
-        message = f"{error.type}: {message}"
+        message = message if message.startswith(error.type) else f"{error.type}: {message}"
     return Failure(kind="error", stage=stage, address=address, message=message)
 
 

@@ -21,7 +21,9 @@ class CompileSpec(Model):
 
     With ``arguments`` the kernel is compiled as given: each maps to a type and an optional divisibility,
     ``*fp16:16``, ``i32``, ``fp32`` or ``None``. Without them the source's own launch code is run, and its
-    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` override the launch's.
+    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` and ``constexprs``
+    override the launch's. A constexpr is a JSON value, a dtype as ``"tl.float16"``, or a function of the source as
+    ``{"function": "name"}``.
     """
 
     source: Annotated[str, Field(max_length=MAX_SOURCE)]
