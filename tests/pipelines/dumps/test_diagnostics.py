@@ -66,7 +66,7 @@ kernel.py:6:7: remark: Warning: vectorization fails vec = 1
       ^
 number of input constraints does not match number of parameters
   %5 = llvm.inline_asm "x" at 0x55d0c8a3b2f0
-UNREACHABLE executed at /root/.llvm-project/llvm/lib/IR/InlineAsm.cpp:123!
+UNREACHABLE executed at /build/llvm-project/llvm/lib/IR/InlineAsm.cpp:123!
 Fatal Python error: Aborted
 
 Current thread 0x00007f0123456740 (most recent call first):
