@@ -22,4 +22,6 @@ EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
     CMD [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
 ENTRYPOINT ["tini", "--", ".venv/bin/loupe"]
-CMD ["serve", "--host", "0.0.0.0"]
+# A container is reached through the ports that its operator publishes: publish them where only trusted people are, or
+# behind a proxy with a login. Loupe itself has none yet, and refuses such an address without --no-login.
+CMD ["serve", "--host", "0.0.0.0", "--no-login"]

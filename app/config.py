@@ -34,6 +34,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     trust_code: bool = False
+    no_login: bool = False
     allowed_hosts: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -44,8 +45,9 @@ class Settings:
         host: str | None = None,
         port: int | None = None,
         trust_code: bool = False,
+        no_login: bool = False,
     ) -> Settings:
-        """Read ``LOUPE_HOME``, ``_HOST``, ``_PORT``, ``_ALLOWED_HOSTS`` and ``_TRUST_CODE``; flags win.
+        """Read ``LOUPE_HOME``, ``_HOST``, ``_PORT``, ``_ALLOWED_HOSTS``, ``_TRUST_CODE``, ``_NO_LOGIN``; flags win.
 
         Raises:
             ValueError: ``LOUPE_PORT`` is not a port number, or ``LOUPE_ALLOWED_HOSTS`` holds what is no name.
@@ -62,6 +64,7 @@ class Settings:
             host=host or env.get("LOUPE_HOST") or "127.0.0.1",
             port=port,
             trust_code=trust_code or env.get("LOUPE_TRUST_CODE", "") == "1",
+            no_login=no_login or env.get("LOUPE_NO_LOGIN", "") == "1",
             allowed_hosts=tuple(allowed),
         )
 

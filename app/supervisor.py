@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from types import FrameType
 
 from app.config import Settings
@@ -98,9 +99,11 @@ class Supervisor:
         """Serve until SIGTERM or SIGINT; return the exit code.
 
         Raises:
-            ServeError: the address cannot be listened on, or the web server does not come up.
+            ServeError: the address cannot be listened on, or is open to others without a login, or the web server does
+                not come up.
         """
         settings = self._settings
+        check_exposure(settings)
         with owner_only():
             settings.prepare()
             migrate(settings.database)
@@ -165,6 +168,28 @@ class Supervisor:
                 time.sleep(0.05)
             finally:
                 connection.close()
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse an address that other machines reach unless it is wanted: there is no login, so anybody could compile."""
+    if _is_loopback(settings.host):
+        return
+    if not settings.no_login:
+        raise ServeError(
+            f"{settings.host} can be reached from other machines, and Loupe has no login: whoever reaches it can read "
+            "all traces and compile. Put a proxy with a login before 127.0.0.1, or add --no-login if only people you "
+            "trust reach this address"
+        )
+    log.warning("no login: whoever reaches %s can read all traces and compile", settings.host)
+
+
+def _is_loopback(host: str) -> bool:
+    """Say whether a name or address leads to this machine only; one that leads nowhere is told by ``listen``."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return True
+    return all(ip_address(str(item[4][0]).partition("%")[0]).is_loopback for item in found)
 
 
 def listen(host: str, port: int) -> socket.socket:

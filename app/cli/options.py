@@ -18,10 +18,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print data i
 
 
 def settings(
-    home: str | None, *, host: str | None = None, port: int | None = None, trust_code: bool = False
+    home: str | None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    trust_code: bool = False,
+    no_login: bool = False,
 ) -> Settings:
     """Return the settings from flags and the environment; raise click.UsageError where they make no sense."""
     try:
-        return Settings.from_environment(home=Path(home) if home else None, host=host, port=port, trust_code=trust_code)
+        return Settings.from_environment(
+            home=Path(home) if home else None, host=host, port=port, trust_code=trust_code, no_login=no_login
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None

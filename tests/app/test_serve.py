@@ -19,6 +19,8 @@ from typing import Any
 import psutil
 import pytest
 
+from app.config import Settings
+from app.supervisor import check_exposure
 from tests.app.helpers import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,6 +234,49 @@ def test_port_that_is_taken_is_said_to_be(served: Served, tmp_path: Path) -> Non
     assert f"port {served.port} on 127.0.0.1 is in use; choose another with --port" in ended.stderr
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
+def test_address_that_others_reach_needs_a_word(tmp_path: Path, host: str) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "app.cli",
+        "serve",
+        "--port",
+        "0",
+        "--home",
+        str(tmp_path / "home"),
+        "--host",
+        host,
+    ]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 1
+    assert "Loupe has no login" in ended.stderr
+    assert "--no-login" in ended.stderr
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
+def test_own_addresses_need_none(host: str) -> None:
+    check_exposure(Settings(home=Path("/nowhere"), host=host))
+
+
+def test_address_that_others_reach_is_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOUPE_NO_LOGIN", "1")
+    for settings in (Settings.from_environment(host="0.0.0.0"), Settings(Path("/nowhere"), "0.0.0.0", no_login=True)):
+        caplog.clear()
+        check_exposure(settings)
+        assert "no login: whoever reaches 0.0.0.0 can read all traces and compile" in caplog.text
+
+
+def test_image_and_composition_say_that_there_is_no_login() -> None:
+    assert 'CMD ["serve", "--host", "0.0.0.0", "--no-login"]' in (ROOT / "Dockerfile").read_text()
+    composition = (ROOT / "compose.yaml").read_text()
+    assert 'LOUPE_NO_LOGIN: "1"' in composition
+    assert '"127.0.0.1:8000:8000"' in composition
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_stop_ends_everything_and_puts_the_job_back(tmp_path: Path, signum: signal.Signals) -> None:
     with serve(tmp_path / "home") as served:
@@ -246,6 +291,7 @@ def test_stop_ends_everything_and_puts_the_job_back(tmp_path: Path, signum: sign
         assert psutil.wait_procs(everything, 5)[1] == []
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", served.port), timeout=5)
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
     rows = sqlite3.connect(tmp_path / "home" / "loupe.db")
     assert rows.execute("SELECT status, attempts FROM traces").fetchall() == [("queued", 0)]
     rows.close()
