@@ -55,7 +55,14 @@ class Database:
 def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
     # BEGIN is sent by _begin: sqlite3's own implicit one is deferred, and upgrading it fails at once under contention.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+    # Without recursive triggers a REPLACE would delete a row unasked.
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        "recursive_triggers=ON",
+        f"busy_timeout={BUSY_SECONDS * 1000}",
+    ):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

@@ -39,7 +39,7 @@ class Group(Base):
 
 
 class Trace(Base):
-    """One permalink and the job that fills it. Once ``status`` is final a trigger refuses every change."""
+    """One permalink and the job that fills it. Once ``status`` is final only owner and visibility can change."""
 
     __tablename__ = "traces"
     __table_args__ = (

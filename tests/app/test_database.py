@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.config import HomeError, Settings
 from app.database import HEAD, MIGRATIONS, Database, look, migrate
-from app.models import Base, Group, Trace
+from app.models import AddendumRow, Base, Group, Trace
 from app.services import Services
 
 
@@ -94,12 +94,59 @@ def test_two_writers_take_turns(services: Services) -> None:
     second.close()
 
 
-@pytest.mark.parametrize("status", ["ok", "failed"])
-@pytest.mark.parametrize(
-    "change", [{"content": "b" * 64}, {"status": "running"}, {"compile_key": "c"}, {"failure": {}}]
-)
-def test_finished_trace_never_changes(services: Services, status: str, change: dict[str, object]) -> None:
+COLUMNS = [column.name for column in Trace.__table__.columns]
+# A value for each type that no row of these tests has.
+OTHER: dict[type, object] = {str: "other", float: 1.5, int: 7, bool: True, object: {"other": 1}}
+
+
+@pytest.fixture
+def finished(services: Services) -> Services:
+    """A home with a finished trace of each status in a group, one that runs, and an addendum."""
     with services.database.write() as session:
-        session.add(Trace(id="t" * 22, status=status, target="sm_80", content="a" * 64))
-    with pytest.raises(IntegrityError, match="a finished trace never changes"), services.database.write() as session:
-        session.execute(update(Trace).values(**change))
+        session.add_all([Group(id=letter * 22, request={"source": letter}) for letter in "gh"])
+        session.flush()
+        for status, letter in (("ok", "o"), ("failed", "f")):
+            session.add(Trace(id=letter * 22, group_id="g" * 22, status=status, target=status, content="a" * 64))
+        session.add(Trace(id="r" * 22, group_id="h" * 22, status="running", target="sm_80"))
+        session.add(AddendumRow(content="a" * 64, kind="times", revision=1, data={}))
+    return services
+
+
+@pytest.mark.parametrize("status", ["ok", "failed"])
+@pytest.mark.parametrize("column", COLUMNS)
+def test_finished_trace_never_changes_but_in_owner_and_visibility(finished: Services, status: str, column: str) -> None:
+    kind = Trace.__table__.columns[column].type.python_type
+    value = "h" * 22 if column == "group_id" else OTHER[kind]
+    change = update(Trace).where(Trace.status == status).values({column: value})
+    if column in ("owner", "visibility"):
+        with finished.database.write() as session:
+            session.execute(change)
+        return
+    with pytest.raises(IntegrityError, match="a finished trace never changes"), finished.database.write() as session:
+        session.execute(change)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM traces WHERE status = 'ok'",
+        "DELETE FROM traces WHERE status = 'failed'",
+        "DELETE FROM traces",
+        "DELETE FROM groups WHERE id LIKE 'g%'",
+        "DELETE FROM groups",
+        "DELETE FROM addenda",
+        "UPDATE addenda SET data = '1'",
+        "UPDATE groups SET request = '{}' WHERE id LIKE 'g%'",
+        "INSERT OR REPLACE INTO addenda VALUES ('" + "a" * 64 + "', 'times', 1, '1', 0)",
+    ],
+)
+def test_what_a_permalink_shows_is_never_deleted(finished: Services, statement: str) -> None:
+    with pytest.raises(IntegrityError, match="a finished trace never changes"), finished.database.write() as session:
+        session.execute(text(statement))
+
+
+def test_what_is_not_finished_may_go(finished: Services) -> None:
+    with finished.database.write() as session:
+        session.execute(text("DELETE FROM traces WHERE status = 'running'"))
+        session.execute(text("DELETE FROM groups WHERE id LIKE 'h%'"))
+        assert session.query(Trace).count() == 2

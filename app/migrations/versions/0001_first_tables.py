@@ -6,16 +6,11 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-FINAL_TRACES_STAY = """
-CREATE TRIGGER final_traces_stay BEFORE UPDATE ON traces
-WHEN OLD.status IN ('ok', 'failed') AND (
-    NEW.status IS NOT OLD.status OR NEW.content IS NOT OLD.content OR NEW.failure IS NOT OLD.failure
-    OR NEW.compile_key IS NOT OLD.compile_key OR NEW.spec IS NOT OLD.spec OR NEW.target IS NOT OLD.target
-)
-BEGIN
-    SELECT RAISE(ABORT, 'a finished trace never changes');
-END
-"""
+# Columns of a finished trace that an owner may still change.
+FREE = ("owner", "visibility")
+
+FINAL = "OLD.status IN ('ok', 'failed')"
+WORDS = "SELECT RAISE(ABORT, 'a finished trace never changes');"
 
 
 def upgrade() -> None:
@@ -58,6 +53,7 @@ def upgrade() -> None:
         sa.Column("message", sa.String(), nullable=True),
         sa.Column("facts", sa.JSON(), nullable=True),
     )
+    _immutability()
 
 
 def _ownership() -> list[sa.Column[str]]:
@@ -105,4 +101,24 @@ def _groups_and_traces() -> None:
     op.create_index("ix_traces_created", "traces", ["team", "created"])
     op.create_index("ix_traces_status", "traces", ["status"])
     op.create_index("ix_traces_content", "traces", ["content"])
-    op.execute(FINAL_TRACES_STAY)
+
+
+def _immutability() -> None:
+    """Refuse every change of what a permalink shows, whoever asks for it."""
+    columns = [column["name"] for column in sa.inspect(op.get_bind()).get_columns("traces")]
+    changed = " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in columns if name not in FREE)
+    triggers = {
+        "final_traces_stay BEFORE UPDATE ON traces": f"{FINAL} AND ({changed})",
+        "final_traces_are_kept BEFORE DELETE ON traces": FINAL,
+        "addenda_stay BEFORE UPDATE ON addenda": "1",
+        "addenda_are_kept BEFORE DELETE ON addenda": "1",
+        "groups_stay BEFORE UPDATE ON groups": (
+            "NEW.id IS NOT OLD.id OR NEW.team IS NOT OLD.team OR NEW.created IS NOT OLD.created "
+            "OR NEW.request IS NOT OLD.request"
+        ),
+        "groups_are_kept BEFORE DELETE ON groups": (
+            "EXISTS (SELECT 1 FROM traces WHERE group_id = OLD.id AND status IN ('ok', 'failed'))"
+        ),
+    }
+    for head, condition in triggers.items():
+        op.execute(f"CREATE TRIGGER {head} WHEN {condition} BEGIN {WORDS} END")
