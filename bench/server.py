@@ -119,13 +119,16 @@ def warm(server: Server) -> None:
 
 
 def until_answers(server: Server, process: subprocess.Popen[bytes] | None = None) -> None:
-    """Wait until the port answers; raise with the server's own words where it ends or never does."""
+    """Wait until ``/health`` answers 200; raise with the server's own words where it ends or never does.
+
+    The supervisor listens long before anything answers, so a connection alone says nothing.
+    """
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=1):
-                return
-        except OSError:
+            server.get("/health")
+            return
+        except (OSError, http.client.HTTPException, RuntimeError):
             if process is not None and process.poll() is not None:
                 break
             time.sleep(0.01)
