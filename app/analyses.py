@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 import pipelines
 from app.blobs import BlobStore, DamagedError
-from app.cache import DiskCache, MemoryCache
+from app.cache import DiskCache, KeyedLocks, MemoryCache
 from pipelines.analysis.diff import Diff, Lines, align
 from pipelines.analysis.mask import count_lines, line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
@@ -22,6 +21,8 @@ from pipelines.tracefile import TraceFile
 
 TEXT_BYTES = 128 << 20
 KEY_BYTES = 64 << 20
+# The texts of a trace that a request summarizes; some seconds' work. The largest gallery kernel has a quarter.
+REQUEST_BYTES = 512 << 20
 
 Keys = NDArray[np.uint64]
 
@@ -37,8 +38,8 @@ class Analyses:
         self._cache = cache
         self._texts: MemoryCache[bytes] = MemoryCache(TEXT_BYTES)
         self._keys: MemoryCache[Keys] = MemoryCache(KEY_BYTES)
-        # One at a time: many requests for one large trace should not each compute it.
-        self._summarizing = threading.Lock()
+        # One at a time for each content: many requests for one large trace should not each compute it.
+        self._summarizing = KeyedLocks()
 
     def text(self, trace: TraceFile, name: str, syntax: Syntax, *, raw: bool = False) -> bytes:
         """Return a text as it is shown: SASS without encodings unless ``raw``."""
@@ -82,12 +83,19 @@ class Analyses:
         text = self.text(trace, snapshot.text, snapshot.syntax)
         return Lines(text, snapshot.syntax, self.keys(snapshot.text, text, snapshot.syntax))
 
+    def summary_on_request(self, content: str) -> Summary | None:
+        """Return the summary; None where computing it would hold up a request for too long."""
+        kept = self.kept_summary(content)
+        if kept is None and self._blobs.open(content).text_size > REQUEST_BYTES:
+            return None
+        return kept or self.summary(content)
+
     def summary(self, content: str) -> Summary:
         """Return what every pass of a stored trace changed."""
         kept = self.kept_summary(content)
         if kept is not None:
             return kept
-        with self._summarizing:
+        with self._summarizing.hold(content):
             return self.kept_summary(content) or self._keep_summary(content, self._summarize(content))
 
     def _summarize(self, content: str) -> Summary:

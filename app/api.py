@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app import wire
 from app.config import MAX_JSON_BYTES
 from app.errors import ApiError
 
@@ -37,7 +38,10 @@ class Output(BaseModel):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What OpenAPI needs to know of a view; ``returns`` is a model or a media type."""
+    """What OpenAPI needs to know of a view.
+
+    ``returns`` is a model or a media type, ``also`` are further media types, ``headers`` are what a client may send.
+    """
 
     summary: str
     returns: type[BaseModel] | str
@@ -45,6 +49,8 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | str | None = None
     errors: Mapping[int, str] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def endpoint(blueprint: Blueprint, method: str, rule: str, spec: Endpoint) -> Callable[[View], View]:
@@ -67,10 +73,13 @@ def endpoint(blueprint: Blueprint, method: str, rule: str, spec: Endpoint) -> Ca
 
 
 def reply(result: BaseModel | Response, status: int = 200) -> Response:
-    """Turn a model into a JSON response; leave a response as it is."""
+    """Turn a model into a JSON response, sent once while it stays the same; leave a response as it is."""
     if isinstance(result, Response):
         return result
-    return Response(result.model_dump_json(by_alias=True), status=status, mimetype="application/json")
+    data = result.model_dump_json(by_alias=True).encode()
+    if status == 200 and request.method in ("GET", "HEAD"):
+        return wire.Packed.of("application/json", data).response(wire.REVALIDATE)
+    return Response(data, status=status, mimetype="application/json")
 
 
 def parse_body(model: type[Parsed]) -> Parsed:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from mimetypes import guess_type
 from pathlib import Path
 
-from flask import Blueprint, Flask, Response, send_from_directory, url_for
+from flask import Blueprint, Flask, Response, request, send_from_directory, url_for
 
 from app import wire
 from app.errors import ApiError
 
 DIST = Path(__file__).resolve().parent.parent / "static" / "dist"
+
+# As the bundler writes it: eight characters before the ending.
+_HASHED = re.compile(r"-[A-Z0-9]{8}\.[a-z0-9.]+$")
 
 blueprint = Blueprint("assets", __name__)
 
@@ -60,12 +64,13 @@ def register(app: Flask) -> None:
 def read(name: str) -> Response:
     """Serve a built file, compressed where the build made it so."""
     zipped = name + ".gz"
-    compressed = wire.accepted() != "identity" and (DIST / zipped).is_file()
+    compressed = request.accept_encodings.quality("gzip") > 0 and (DIST / zipped).is_file()
     response = send_from_directory(
         DIST, zipped if compressed else name, conditional=True, max_age=31536000, mimetype=guess_type(name)[0]
     )
     if compressed:
         response.headers["Content-Encoding"] = "gzip"
     response.vary.add("Accept-Encoding")
-    response.headers["Cache-Control"] = wire.IMMUTABLE.replace("private", "public")
+    kept = wire.IMMUTABLE if _HASHED.search(name) else wire.REVALIDATE
+    response.headers["Cache-Control"] = kept.replace("private", "public")
     return response

@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -89,6 +90,34 @@ class DiskCache:
             path.unlink(missing_ok=True)
             held -= size
         return held
+
+
+class KeyedLocks:
+    """A lock for each key that somebody holds or waits for."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+        self._changing = threading.Lock()
+
+    @contextlib.contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Wait for a key's lock and hold it."""
+        with self._changing:
+            lock, users = self._locks.get(key, (threading.Lock(), 0))
+            self._locks[key] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._changing:
+                _, users = self._locks[key]
+                if users == 1:
+                    del self._locks[key]
+                else:
+                    self._locks[key] = (lock, users - 1)
+
+    def __len__(self) -> int:
+        return len(self._locks)
 
 
 class MemoryCache(Generic[Value]):

@@ -38,6 +38,7 @@ def watcher() -> Watcher:
     Endpoint(
         "Progress of a compilation as server-sent events",
         "text/event-stream",
+        headers={"Last-Event-ID": "continue after this event; browsers send it by themselves"},
         errors={503: "too many streams are open"},
     ),
 )

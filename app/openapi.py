@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from flask import Blueprint, Flask, Response, current_app, jsonify
+from flask import Blueprint, Flask, Response, current_app
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from werkzeug.routing import Rule
 
-from app import api
+from app import api, wire
 from app.api import Endpoint
 
 blueprint = Blueprint("openapi", __name__)
@@ -36,7 +37,8 @@ class ErrorReply(api.Output):
 @blueprint.get(f"{api.PREFIX}/openapi.json")
 def document() -> Response:
     """Serve the description of this API."""
-    return jsonify(describe(current_app))
+    data = json.dumps(describe(current_app)).encode()
+    return wire.Packed.of("application/json", data).response(wire.REVALIDATE)
 
 
 def describe(app: Flask) -> dict[str, Any]:
@@ -83,14 +85,33 @@ def _operation(rule: Rule, spec: Endpoint) -> dict[str, Any]:
         ],
         "responses": {str(spec.status): _content("Success", spec.returns)},
     }
+    operation["responses"][str(spec.status)]["content"] |= {kind: {} for kind in spec.also}
+    operation["parameters"] += [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": words}
+        for name, words in spec.headers.items()
+    ]
     if spec.query:
         operation["parameters"] += list(_query(spec.query))
     if spec.body:
         operation["requestBody"] = {**_content("", spec.body), "required": True}
         del operation["requestBody"]["description"]
-    for status, reason in (*spec.errors.items(), ("default", "An error")):
+    for status, reason in (*_errors(rule, spec).items(), ("default", "An error")):
         operation["responses"][str(status)] = _content(reason, ErrorReply)
     return operation
+
+
+def _errors(rule: Rule, spec: Endpoint) -> dict[int, str]:
+    """Return the errors of an endpoint: its own, and those that follow from what it takes."""
+    found: dict[int, str] = {}
+    if rule.arguments:
+        found[404] = "there is nothing at this address"
+    if spec.body:
+        found |= {413: "the body is too large", 415: "the body is of another media type"}
+    if spec.query or spec.body:
+        found[422] = "a parameter or field is not as described; detail.field names it"
+    if isinstance(spec.body, type):
+        found[400] = "the body is not JSON"
+    return dict(sorted((found | dict(spec.errors)).items()))
 
 
 def _content(description: str, kind: type[BaseModel] | str) -> dict[str, Any]:

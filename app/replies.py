@@ -153,7 +153,7 @@ def _summary(services: Services, trace: Trace) -> Summary | None:
         return None
     if trace.status not in FINAL:
         return services.analyses.kept_summary(trace.content)
-    return services.analyses.summary(trace.content)
+    return services.analyses.summary_on_request(trace.content)
 
 
 def _times(session: Session, content: str) -> tuple[StageTime, ...] | None:

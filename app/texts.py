@@ -20,6 +20,8 @@ from pipelines.tracefile import TraceFile
 
 blueprint = Blueprint("texts", __name__)
 
+NO_TEXTS = {409: "the trace has no texts yet, or ended without any"}
+
 
 class TextQuery(Input):
     """``raw=1`` keeps the encodings in SASS."""
@@ -95,7 +97,13 @@ def open_trace(found: Services, trace_id: str) -> TraceFile:
     blueprint,
     "GET",
     "/traces/<trace_id>/texts/<digest>",
-    Endpoint("A text by its digest", "text/plain", query=TextQuery),
+    Endpoint(
+        "A text by its digest; a cubin as bytes",
+        "text/plain",
+        also=("application/octet-stream",),
+        query=TextQuery,
+        errors=NO_TEXTS,
+    ),
 )
 def read_text(trace_id: str, digest: str, query: TextQuery) -> Response:
     """Send a text; it never changes, so clients may keep it for good."""
@@ -130,7 +138,12 @@ def read_text(trace_id: str, digest: str, query: TextQuery) -> Response:
     blueprint,
     "GET",
     "/traces/<trace_id>/diff",
-    Endpoint("Two texts of a trace, aligned by line", DiffReply, query=DiffQuery),
+    Endpoint(
+        "Two texts of a trace, aligned by line",
+        DiffReply,
+        query=DiffQuery,
+        errors={409: f"{NO_TEXTS[409]}, or an address is binary"},
+    ),
 )
 def read_diff(trace_id: str, query: DiffQuery) -> Response:
     """Align two texts with names, labels and locations masked."""
@@ -171,7 +184,12 @@ def diff_reply(found: Services, file: TraceFile, before: Snapshot, after: Snapsh
     blueprint,
     "GET",
     "/traces/<trace_id>/search",
-    Endpoint("Search all texts of a trace", SearchReply, query=SearchQuery, errors={429: "other searches are running"}),
+    Endpoint(
+        "Search all texts of a trace",
+        SearchReply,
+        query=SearchQuery,
+        errors={**NO_TEXTS, 429: "other searches are running"},
+    ),
 )
 def read_search(trace_id: str, query: SearchQuery) -> SearchReply:
     """Find lines in the source, all passes and the artifacts."""

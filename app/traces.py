@@ -12,17 +12,19 @@ from app.errors import ApiError
 from app.models import FINAL, Trace
 from app.replies import TraceReply
 from app.services import Services, services
-from app.texts import open_trace
-from app.trace_view import SCRIPTED, PageQuery, make_view
+from app.texts import NO_TEXTS, DiffReply, diff_reply, open_trace
+from app.trace_view import SCRIPTED, Mode, PageQuery, View, make_view
 from app.uploads import receive
 from app.wire import Packed
 from pipelines.analysis.mask import count_lines
+from pipelines.trace import Manifest, Syntax
 from pipelines.tracefile import SUFFIX
 
 blueprint = Blueprint("traces", __name__)
 
 REPLY_BYTES = 64 << 20
 PAGE_BYTES = 32 << 20
+MAX_INLINE = 1 << 20
 MEDIA_TYPE = "application/vnd.loupe.trace"
 
 _replies: MemoryCache[Packed] = MemoryCache(REPLY_BYTES)
@@ -30,7 +32,11 @@ _pages: MemoryCache[str] = MemoryCache(PAGE_BYTES)
 
 
 class PassReply(Output):
-    """One snapshot: the pass that left it (null for inputs and artifacts) and its text."""
+    """One snapshot: the pass that left it (null for inputs and artifacts) and its text.
+
+    ``text`` is the digest and ``ir`` the text itself, null where that is binary or larger than 1 MB; SASS comes without
+    encodings.
+    """
 
     address: str
     name: str | None
@@ -42,7 +48,28 @@ class PassReply(Output):
     text: str
     lines: int
     bytes: int
-    ir: str
+    syntax: Syntax
+    ir: str | None
+
+
+class ViewReply(Output):
+    """What the parameters ``pass``, ``against`` and ``view`` of a trace page show.
+
+    ``text`` is the digest at ``address``; ``diff`` is there where ``mode`` is diff or unified.
+    """
+
+    address: str | None
+    against: str | None
+    mode: Mode
+    text: str | None = None
+    diff: DiffReply | None = None
+    error: dict[str, str] | None = None
+
+
+class TracePage(TraceReply):
+    """A trace with what its page shows."""
+
+    view: ViewReply
 
 
 class UploadReply(Output):
@@ -76,8 +103,41 @@ def show(trace_id: str) -> Response:
 
 @blueprint.get("/t/<trace_id>.json")
 def twin(trace_id: str) -> Response:
-    """Serve the page's data."""
-    return reply(trace_id)
+    """Serve the page's data: the trace, and what its address shows."""
+    query = parse_query(PageQuery)
+    found = services()
+    key = f"{_key(found, trace_id)}:{query!r}:json"
+    packed = _replies.get(key)
+    if packed is not None:
+        return packed.response(wire.REVALIDATE)
+    with found.database.read() as session:
+        trace = replies.whole(found, session, replies.get_trace(session, trace_id))
+    view = shown(found, trace, make_view(found, trace, query, scripted=True))
+    packed = _pack(TracePage(**dict(trace), view=view))
+    if trace.status in FINAL and not view.error:
+        _replies.put(key, packed, len(packed.data))
+    response = packed.response(wire.REVALIDATE)
+    if view.error and response.status_code == 200:
+        response.status_code = 404
+    return response
+
+
+def shown(found: Services, trace: TraceReply, view: View) -> ViewReply:
+    """Tell what a page's address shows; the diff only where the page shows one."""
+    told = ViewReply(address=view.address, against=view.against, mode=view.mode, error=view.error)
+    if view.address is None or trace.manifest is None or trace.content is None:
+        return told
+    after = trace.manifest.resolve(view.address)
+    told.text = after.text
+    if view.against and view.mode in ("diff", "unified") and not _is_binary(trace.manifest, view):
+        before = trace.manifest.resolve(view.against)
+        told.diff = diff_reply(found, found.blobs.open(trace.content), before, after)
+    return told
+
+
+def _is_binary(manifest: Manifest, view: View) -> bool:
+    binaries = {artifact.name for artifact in manifest.artifacts if artifact.binary}
+    return bool(binaries & {view.address, view.against})
 
 
 @endpoint(blueprint, "GET", "/traces/<trace_id>", Endpoint("A trace with its manifest and summary", TraceReply))
@@ -112,7 +172,7 @@ def _pack(trace: TraceReply) -> Packed:
     blueprint,
     "GET",
     "/traces/<trace_id>/passes/<address>",
-    Endpoint("One pass, or an artifact by its name", PassReply),
+    Endpoint("One pass, or an artifact by its name", PassReply, errors=NO_TEXTS),
 )
 def read_pass(trace_id: str, address: str) -> PassReply:
     """Tell what ran at an address such as ``ttgir:12`` and how large its text is."""
@@ -121,6 +181,8 @@ def read_pass(trace_id: str, address: str) -> PassReply:
     snapshot = file.manifest.resolve(address)
     text = found.analyses.text(file, snapshot.text, snapshot.syntax)
     item = snapshot.item
+    artifact = file.manifest.artifact(address)
+    binary = artifact is not None and artifact.binary
     return PassReply(
         address=address,
         name=item.name if item else None,
@@ -132,11 +194,17 @@ def read_pass(trace_id: str, address: str) -> PassReply:
         text=snapshot.text,
         lines=count_lines(text),
         bytes=len(text),
-        ir=snapshot.syntax,
+        syntax=snapshot.syntax,
+        ir=None if binary or len(text) > MAX_INLINE else text.decode("utf-8", errors="replace"),
     )
 
 
-@endpoint(blueprint, "GET", "/traces/<trace_id>/file", Endpoint("The trace as a .loupe file", MEDIA_TYPE))
+@endpoint(
+    blueprint,
+    "GET",
+    "/traces/<trace_id>/file",
+    Endpoint("The trace as a .loupe file", MEDIA_TYPE, errors={409: "the trace is not finished"}),
+)
 def download(trace_id: str) -> Response:
     """Send the trace file of a finished trace."""
     found = services()
@@ -162,7 +230,11 @@ def download(trace_id: str) -> Response:
     "POST",
     "/traces",
     Endpoint(
-        "Upload a .loupe file", UploadReply, status=201, body="application/octet-stream", errors={413: "too large"}
+        "Upload a .loupe file",
+        UploadReply,
+        status=201,
+        body="application/octet-stream",
+        errors={422: "the file is not a sound trace", 429: "other uploads are being checked"},
     ),
 )
 def upload() -> UploadReply:

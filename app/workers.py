@@ -16,6 +16,7 @@ from app.api import Output
 from app.models import WorkerRow
 from app.processes import identity
 from pipelines.trace import Toolchain
+from pipelines.triton_path.options import FIXED
 
 if TYPE_CHECKING:
     from pipelines.triton_path.compile import Compiler
@@ -39,7 +40,11 @@ def facts_of(compiler: Compiler) -> Facts:
     return Facts(
         toolchain=compiler.toolchain,
         confinement={**compiler.confinement.describe(), "trusted": compiler.confinement.trusted},
-        options=[option.model_dump(mode="json") for option in compiler.options],
+        # The values of what the target decides may name files of this machine, and nobody can set them.
+        options=[
+            option.model_copy(update={"default": None} if option.name in FIXED else {}).model_dump(mode="json")
+            for option in compiler.options
+        ],
     )
 
 

@@ -59,6 +59,8 @@ def test_permalinks_carry_owner_and_visibility(client: FlaskClient, services: Se
     [
         ({"source": ""}, "source"),
         ({"source": "x" * ((1 << 20) + 1)}, "source"),
+        ({"source": "é" * ((1 << 19) + 1)}, "source"),
+        ({"fresh": "perhaps"}, "fresh"),
         ({"file": "../kernel.py"}, "file"),
         ({"file": "kernel.txt"}, "file"),
         ({"targets": []}, "targets"),

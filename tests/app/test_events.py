@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app import events, jobs
 from app.database import Database
-from app.event_log import EventBatch, Watcher, append
+from app.event_log import BATCH_SECONDS, POLL_SECONDS, EventBatch, Watcher, append
 from app.models import Event, Trace
 from app.services import Services
 from tests.app.helpers import compile_body, error_of
@@ -116,6 +118,56 @@ def test_watchers_are_woken_by_another_process(services: Services, trace: str) -
     assert list(stream) == []
     assert watcher.watching == 0
     other.close()
+
+
+class Counting(Database):
+    """Counts how often it is read and written."""
+
+    reads = writes = 0
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        self.reads += 1
+        with super().read() as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        self.writes += 1
+        with super().write() as session:
+            yield session
+
+
+@pytest.mark.parametrize("kind", ["state", "pass"])
+def test_event_is_seen_within_two_looks_after_an_idle_time(services: Services, trace: str, kind: str) -> None:
+    """An event waits for one batch to be written and for two looks at most, which together are well below 100 ms."""
+    looks, writer = Counting(services.settings.database), Counting(services.settings.database)
+    watcher, batch = Watcher(looks), EventBatch(writer)
+    stream = watcher.watch(reader(services.database, trace), 0, 0.3)
+    assert len(next(stream)) == 1
+    assert next(stream) == (), "it is idle"
+    written: list[int] = []
+    insert = writer.write
+
+    @contextmanager
+    def note() -> Iterator[Session]:
+        with insert() as session:
+            yield session
+        written.append(looks.reads)
+
+    writer.write = note  # type: ignore[method-assign]  # notes how many looks there were when the event was there
+    batch.add(trace, kind, {"number": 1})
+    (event,) = next(stream)
+    seen = looks.reads
+    assert (event.kind, event.data) == (kind, {"number": 1})
+    batch.close()
+    assert len(written) == 1
+    assert seen - written[0] <= 2
+    assert BATCH_SECONDS + 2 * POLL_SECONDS <= 0.06
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    watcher.stop()
+    looks.close()
+    writer.close()
 
 
 def write(database: Database, trace: str) -> None:

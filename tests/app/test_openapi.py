@@ -7,6 +7,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app.api import PREFIX
+from tests.app.helpers import Built
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "http-api.md"
 
@@ -58,6 +59,39 @@ def test_operations_say_what_they_take_and_answer(document: dict[str, Any]) -> N
     assert len(set(names)) == len(names)
     diff = document["paths"][f"{PREFIX}/traces/{{trace_id}}/diff"]["get"]
     assert {part["name"] for part in diff["parameters"] if part["in"] == "query"} == {"from", "to"}
+
+
+def test_operations_name_the_errors_that_they_answer(document: dict[str, Any]) -> None:
+    told = {
+        f"{method} {path.removeprefix(PREFIX)}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    for name, operation in told.items():
+        codes = set(operation["responses"])
+        assert ("404" in codes) == ("{" in name), name
+        assert ({"413", "415", "422"} <= codes) >= name.startswith("post"), name
+    trace = "get /traces/{trace_id}"
+    for path in ("/passes/{address}", "/texts/{digest}", "/diff", "/search", "/file"):
+        assert "409" in told[trace + path]["responses"], path
+    text = told[f"{trace}/texts/{{digest}}"]["responses"]["200"]["content"]
+    assert set(text) == {"text/plain", "application/octet-stream"}
+    headers = [part["name"] for part in told[f"{trace}/events"]["parameters"] if part["in"] == "header"]
+    assert headers == ["Last-Event-ID"]
+
+
+ANSWERS = ["", "/passes/ttir:1", "/diff?from=ttir:0&to=ttir:1", "/search?q=tt", "/file", "/texts/{text}"]
+
+
+@pytest.mark.parametrize(
+    "path", [*(f"/traces/{{id}}{rest}" for rest in ANSWERS), "/targets", "/examples", "/openapi.json"]
+)
+def test_every_answer_to_get_is_sent_once(client: FlaskClient, built: Built, stored: str, path: str) -> None:
+    address = PREFIX + path.format(id=stored, text=built.manifest.resolve("ttir:1").text)
+    with client.get(address) as first:
+        assert first.status_code == 200
+        with client.get(address, headers={"If-None-Match": first.headers["ETag"]}) as again:
+            assert (again.status_code, again.data) == (304, b"")
 
 
 def test_every_address_is_in_the_documents(app: Flask) -> None:

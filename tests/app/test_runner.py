@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -10,14 +12,17 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
-from app import leftovers, workers
+from app import jobs, leftovers, workers
+from app.blobs import BlobStore
 from app.models import AddendumRow, Event, Trace
 from app.runner import Runner
 from app.services import Services
 from pipelines.sandbox import Limits
 from pipelines.triton_path.compile import Compiler
-from tests.conftest import EXAMPLES
+from pipelines.triton_path.toolchain import triton_root
+from tests.conftest import EXAMPLES, ROOT
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n"
 ADD_ONE = HEAD + "@triton.jit\ndef add_one(x_ptr):\n    tl.store(x_ptr, tl.load(x_ptr) + 1)\n"
@@ -78,6 +83,63 @@ def test_compiled_trace_is_whole(client: FlaskClient, services: Services, runner
     assert told["times"]
     assert set(told["summary"]["rows"]) >= {"ttir:0", "ttgir:1", "ptx", "sass"}
     assert told["content"] in blob_files(services)
+
+
+def test_what_a_worker_tells_names_no_file_of_the_machine(
+    client: FlaskClient, compiler: Compiler, runner: Runner
+) -> None:
+    assert runner
+    told = workers.facts_of(compiler).model_dump_json()
+    assert "num_warps" in told
+    for text in (told, client.get("/about.json").text, client.get("/api/v1/targets").text):
+        assert str(triton_root()) not in text
+        assert ".bc" not in text
+        assert str(ROOT) not in text
+
+
+def test_fresh_submission_is_compiled_again(client: FlaskClient, runner: Runner) -> None:
+    first = submit(client, GIVEN)
+    runner.run(first)
+    again = submit(client, {**GIVEN, "fresh": True})
+    assert tell(client, again)["status"] == "queued"
+    runner.run(again)
+    assert (tell(client, again)["status"], tell(client, again)["cached"]) == ("ok", False)
+    assert tell(client, again)["content"] == tell(client, first)["content"]
+
+
+def test_job_whose_end_could_not_be_written_is_put_back(
+    client: FlaskClient, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = submit(client, GIVEN)
+    full = OperationalError("UPDATE", {}, sqlite3.OperationalError("database or disk is full"))
+
+    def refuse(*_: object) -> None:
+        raise full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "finish", refuse)
+        with pytest.raises(OperationalError):
+            runner.run(trace)
+        assert tell(client, trace)["status"] == "running"
+    assert runner.put_back_lost() == [trace]
+    assert runner.put_back_lost() == []
+    runner.run(trace)
+    assert tell(client, trace)["status"] == "ok"
+
+
+def test_full_disk_is_told_without_a_traceback(
+    client: FlaskClient, runner: Runner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    trace = submit(client, GIVEN)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/secret/path")
+
+    monkeypatch.setattr(BlobStore, "put", refuse)
+    runner.run(trace)
+    failure = tell(client, trace)["failure"]
+    assert failure["message"] == "Loupe could not compile or store this kernel: No space left on device."
+    assert "Traceback" not in caplog.text
 
 
 def test_progress_comes_in_order_and_names_every_pass(client: FlaskClient, services: Services, runner: Runner) -> None:

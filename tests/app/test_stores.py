@@ -1,17 +1,20 @@
 import os
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
 
-from app import leftovers
+from app import analyses, leftovers
 from app.blobs import PARSED, BlobStore, DamagedError
-from app.cache import DiskCache, MemoryCache
+from app.cache import DiskCache, KeyedLocks, MemoryCache
 from app.compile_queue import CompileQueue
 from app.models import Trace
 from app.services import Services
-from tests.app.helpers import BROKEN, Built
+from pipelines.analysis.summary import Summary
+from tests.app.helpers import BROKEN, Built, until
 
 
 def put(store: BlobStore, trace: Built) -> str:
@@ -216,3 +219,60 @@ def test_message_that_cannot_be_sent_waits_for_the_sweep(tmp_path: Path, caplog:
     queue.send("c")
     assert queue.pending() == 1
     queue.close()
+
+
+def test_locks_are_by_key_and_go_with_their_users() -> None:
+    locks = KeyedLocks()
+    order: list[str] = []
+    with locks.hold("a"), locks.hold("b"):
+        waiting = threading.Thread(target=work, args=(locks, order))
+        waiting.start()
+        until(lambda: "begin" in order)
+        order.append("first")
+        assert len(locks) == 2
+    waiting.join()
+    assert order == ["begin", "first", "second"]
+    assert len(locks) == 0
+
+
+def work(locks: KeyedLocks, order: list[str]) -> None:
+    order.append("begin")
+    with locks.hold("a"):
+        order.append("second")
+
+
+def test_one_long_summary_holds_up_no_other(
+    services: Services, built: Built, failed: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = put(services.blobs, built), put(services.blobs, failed)
+    started, go_on = threading.Event(), threading.Event()
+    computed: list[str] = []
+    compute = services.analyses._summarize
+
+    def slowly(content: str) -> Summary:
+        computed.append(content)
+        if content == first:
+            started.set()
+            assert go_on.wait(30)
+        return compute(content)
+
+    monkeypatch.setattr(services.analyses, "_summarize", slowly)
+    threads = [threading.Thread(target=services.analyses.summary, args=(first,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert started.wait(30)
+    assert services.analyses.summary(second).rows
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(computed) == sorted([first, second])
+
+
+def test_request_summarizes_a_bounded_text_and_a_worker_any(
+    services: Services, client: FlaskClient, built: Built, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyses, "REQUEST_BYTES", services.blobs.open(built.manifest.content).text_size - 1)
+    assert client.get(f"/t/{stored}").status_code == 200
+    assert services.analyses.summary_on_request(built.manifest.content) is None
+    assert services.analyses.summary(built.manifest.content).rows
+    assert services.analyses.summary_on_request(built.manifest.content)

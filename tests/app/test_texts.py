@@ -1,6 +1,7 @@
 import gzip
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -190,6 +191,22 @@ def test_hits_lines_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search, "MAX_BYTES", 100)
     for find in (search.words, search.expression):
         assert find([("ttir:0", b"needle"), ("ttir:1", bytes(100))], "needle").truncated
+
+
+def test_search_that_runs_out_of_memory_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    child = tmp_path / "child.py"
+    child.write_text(search.CHILD.read_text().replace("MEMORY = 4 << 30", "MEMORY = 100 << 20"))
+    monkeypatch.setattr(search, "CHILD", child)
+    assert search.expression([("ttir:0", b"y\n" * (20 << 20))], "needle").truncated
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(1)", "import os; os.abort()", "import os; os.kill(os.getpid(), 9)"])
+def test_any_other_end_of_the_child_means_truncated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    child = tmp_path / "child.py"
+    child.write_text(f"print('[0, 1, \"first\"]', flush=True)\n{code}\n")
+    monkeypatch.setattr(search, "CHILD", child)
+    found = search.expression([("ttir:0", b"first")], "first")
+    assert found == search.Found((search.Hit("ttir:0", 1, "first"),), truncated=True)
 
 
 def test_words_find_every_line_once() -> None:

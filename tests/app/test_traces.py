@@ -30,7 +30,9 @@ def test_uploaded_trace_is_told_whole(client: FlaskClient, built: Built, stored:
 
 
 def test_page_and_twin_are_the_same_trace(client: FlaskClient, stored: str) -> None:
-    assert client.get(f"/t/{stored}.json").get_json() == client.get(f"/api/v1/traces/{stored}").get_json()
+    twin = client.get(f"/t/{stored}.json").get_json()
+    del twin["view"]
+    assert twin == client.get(f"/api/v1/traces/{stored}").get_json()
     page = client.get(f"/t/{stored}")
     assert page.status_code == 200
     assert "scale" in page.text
@@ -64,8 +66,43 @@ def test_pass_is_told_by_its_address(client: FlaskClient, built: Built, stored: 
     item = built.manifest.stage("ttir").passes[0]
     assert (told["name"], told["argument"], told["text"]) == (item.name, item.argument, item.text)
     text = built.blobs[item.text or ""]
-    assert (told["lines"], told["bytes"], told["ir"]) == (text.count(b"\n") + 1, len(text), "mlir")
-    assert client.get(f"/api/v1/traces/{stored}/passes/ptx").get_json()["ir"] == "ptx"
+    assert (told["lines"], told["bytes"], told["syntax"]) == (text.count(b"\n") + 1, len(text), "mlir")
+    assert told["ir"].encode() == text
+    told = {name: client.get(f"/api/v1/traces/{stored}/passes/{name}").get_json() for name in ("ptx", "sass", "cubin")}
+    assert (told["ptx"]["syntax"], told["ptx"]["ir"]) == ("ptx", PTX.decode())
+    assert "/* 0x" not in told["sass"]["ir"]
+    assert (told["cubin"]["ir"], told["cubin"]["bytes"]) == (None, len(CUBIN))
+
+
+def test_long_text_is_told_by_its_digest_alone(client: FlaskClient, built: Built) -> None:
+    for size, inline in ((1 << 20, True), ((1 << 20) + 1, False)):
+        ptx = b"\t" * size
+        digest = tracefile.digest(ptx)
+        artifacts = (built.manifest.artifacts[0].model_copy(update={"digest": digest}), *built.manifest.artifacts[1:])
+        manifest = built.manifest.model_copy(update={"artifacts": artifacts})
+        stored = upload(client, Built(manifest, {**built.blobs, digest: ptx}))
+        told = client.get(f"/api/v1/traces/{stored}/passes/ptx").get_json()
+        assert (told["text"], told["bytes"], told["ir"] is not None) == (digest, size, inline)
+
+
+def test_twin_shows_what_the_page_shows(client: FlaskClient, built: Built, stored: str) -> None:
+    def view(query: str) -> dict[str, Any]:
+        found: dict[str, Any] = client.get(f"/t/{stored}.json?{query}").get_json()["view"]
+        return found
+
+    text_of = built.manifest.resolve
+    told = view("pass=ttir:2&against=ttir:0&view=unified")
+    assert (told["address"], told["against"], told["mode"]) == ("ttir:2", "ttir:0", "unified")
+    assert told["text"] == text_of("ttir:2").text
+    assert told["diff"] == client.get(f"/api/v1/traces/{stored}/diff?from=ttir:0&to=ttir:2").get_json()
+    told = view("pass=ptx")
+    assert (told["mode"], told["text"], told["diff"]) == ("text", text_of("ptx").text, None)
+    assert view("pass=cubin&against=ptx")["diff"] is None
+    first = view("")
+    assert (first["mode"], first["diff"]["to"]["address"]) == ("diff", first["address"])
+    missing = client.get(f"/t/{stored}.json?pass=ttir:99")
+    assert missing.status_code == 404
+    assert "there is no ttir:99" in missing.get_json()["view"]["error"]["message"]
 
 
 @pytest.mark.parametrize("address", ["ttir:99", "ttgir:1", "nothing", "ttir:-1", "ttir:1:2"])
