@@ -126,7 +126,9 @@ class Settings:
 def allowed_host(text: str) -> str:
     """Return a name of ``LOUPE_ALLOWED_HOSTS`` as requests are compared with it; raise ValueError for what is none."""
     name = text.lower().removeprefix("[").removesuffix("]")
-    if _is_address(name) or _HOST.fullmatch(name):
+    if _is_address(name):
+        return str(ip_address(name))
+    if _HOST.fullmatch(name):
         return name
     bare = text.partition("://")[2] or text
     bare = bare.partition("/")[0].rstrip(".").rpartition("@")[2]

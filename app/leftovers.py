@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from app import jobs
@@ -21,7 +22,8 @@ def remove(services: Services) -> int:
 
     gone = services.blobs.sweep(named, older_than=before)
     for path in services.settings.uploads.glob("upload-*"):
-        if path.stat().st_mtime < before:
-            path.unlink(missing_ok=True)
-            gone += 1
+        with contextlib.suppress(FileNotFoundError):  # its request has just ended
+            if path.stat().st_mtime < before:
+                path.unlink()
+                gone += 1
     return gone

@@ -96,9 +96,9 @@ def identity(pid: int) -> str | None:
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     # A name may hold spaces and parentheses, so count from its end: field 3 is the state, 22 the start.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else f"{boot}:{fields[19]}"

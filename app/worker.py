@@ -90,7 +90,7 @@ class Worker:
         """Beat and sweep until stopped, or until the queue's file has to be opened again."""
         lost_after = 0.0
         swept = -SWEEP_SECONDS
-        tidied = time.monotonic()
+        tidied = -TIDY_SECONDS
         while not self._stop.is_set() and services.queue.is_sound():
             try:
                 with services.database.write() as session:

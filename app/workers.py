@@ -98,7 +98,7 @@ def is_alive(row: WorkerRow) -> bool:
     """Say whether a worker lives: by its process on this machine, by its heartbeat on another."""
     if row.host != socket.gethostname():
         return time.time() - row.heartbeat < STALE_SECONDS
-    return identity(row.pid) == row.process
+    return row.process is not None and identity(row.pid) == row.process
 
 
 def newest(session: Session) -> WorkerRow | None:

@@ -40,7 +40,7 @@ def command(file: str, output: str | None, home: str | None, trust_code: bool, a
     Without --arg the file's own launch code is run to find out what it launches.
     """
     if output:
-        check_output(Path(output))
+        check_output(Path(output), several=len(flags["targets"]) > 1)
     name = Path(file).name
     body = {
         "source": read_source(file),
@@ -124,13 +124,15 @@ def _explain(blobs: BlobStore, trace: Trace) -> None:
         click.echo("\n".join([f"{trace.kernel or 'kernel'} for {trace.target}:", *lines]), err=True)
 
 
-def check_output(output: Path) -> None:
-    """Raise click.UsageError where nothing can be written to a path; known before anything is compiled."""
+def check_output(output: Path, *, several: bool) -> None:
+    """Raise click.UsageError where one trace or ``several`` cannot be written to a path, before they are compiled."""
     folder = output if output.is_dir() else output.parent
     if not folder.is_dir():
         raise click.UsageError(f"-o: there is no folder {folder}")
     if not os.access(folder, os.W_OK) or (output.is_file() and not os.access(output, os.W_OK)):
         raise click.UsageError(f"-o: {output} cannot be written")
+    if several and output.exists() and not output.is_dir():
+        raise click.UsageError(f"-o: {output} is a file, and several targets need a folder")
 
 
 def write_files(blobs: BlobStore, traces: list[Trace], output: Path) -> None:

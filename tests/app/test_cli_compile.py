@@ -84,11 +84,16 @@ def test_bad_flags_are_refused_in_words(tmp_path: Path, words: tuple[str, ...], 
 
 @pytest.mark.parametrize(
     ("output", "message"),
-    [("none/out.loupe", "-o: there is no folder"), ("file/out.loupe", "-o: there is no folder")],
+    [
+        ("none/out.loupe", "-o: there is no folder"),
+        ("file/out.loupe", "-o: there is no folder"),
+        ("file", "-o: "),
+    ],
 )
 def test_output_is_checked_before_anything_is_compiled(tmp_path: Path, output: str, message: str) -> None:
     (tmp_path / "file").write_text("")
-    ended = loupe("compile", EXAMPLES / "softmax.py", "-o", tmp_path / output, home=tmp_path / "home")
+    targets = ("--target", "sm_80", "--target", "sm_90")
+    ended = loupe("compile", EXAMPLES / "softmax.py", *targets, "-o", tmp_path / output, home=tmp_path / "home")
     assert ended.exit_code == 2
     assert message in ended.output
     assert not (tmp_path / "home").exists()

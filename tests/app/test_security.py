@@ -109,7 +109,7 @@ def test_one_origin_may_be_written_differently(client: FlaskClient, host: str, o
         ("Loupe.Example", "loupe.example"),
         ("10.0.0.7", "10.0.0.7"),
         ("[::1]", "::1"),
-        ("fe80::7", "fe80::7"),
+        ("FE80:0::7", "fe80::7"),
         ("my_box", "my_box"),
     ],
 )
