@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 import pipelines
 from app.blobs import BlobStore, DamagedError
 from app.cache import DiskCache, KeyedLocks, MemoryCache
-from pipelines.analysis.diff import Diff, Lines, align
+from pipelines.analysis.diff import Diff, Lines, Op, align
 from pipelines.analysis.mask import count_lines, line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
@@ -76,7 +77,17 @@ class Analyses:
 
     def diff(self, trace: TraceFile, before: Snapshot, after: Snapshot) -> Diff:
         """Align two texts of a trace, as they are shown."""
-        return align(self.lines(trace, before), self.lines(trace, after))
+        key = f"{before.text}:{before.syntax}:{after.text}:{after.syntax}:{revision()}"
+        stored = self._cache.get("diff", key)
+        if stored is not None:
+            ops, *counts = json.loads(stored)
+            return Diff([Op(*op) for op in ops], *counts)
+        return self._align(key, self.lines(trace, before), self.lines(trace, after))
+
+    def _align(self, key: str, a: Lines, b: Lines) -> Diff:
+        diff = align(a, b)
+        self._cache.put("diff", key, json.dumps(diff).encode())
+        return diff
 
     def lines(self, trace: TraceFile, snapshot: Snapshot) -> Lines:
         """Return a text with its keys."""
@@ -105,7 +116,10 @@ class Analyses:
         def shown(name: str) -> bytes:
             return self.text(trace, name, "sass" if sass and name == sass.digest else "text")
 
-        return summarize(trace.manifest, shown, self.keys)
+        def aligned(before: str, after: str, a: Lines, b: Lines) -> Diff:
+            return self._align(f"{before}:{a.syntax}:{after}:{b.syntax}:{revision()}", a, b)
+
+        return summarize(trace.manifest, shown, self.keys, aligned)
 
     def kept_summary(self, content: str) -> Summary | None:
         """Return a summary that was computed before, or None."""

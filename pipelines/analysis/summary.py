@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from pipelines.analysis.diff import Lines, align
+from pipelines.analysis.diff import Diff, Lines, align
 from pipelines.analysis.mask import count_lines
 from pipelines.analysis.operations import count_dialects
 from pipelines.analysis.spans import Keys
@@ -47,15 +47,17 @@ class Summary(Model):
 
 Blob = Callable[[str], bytes]
 KeysOf = Callable[[str, bytes, Syntax], Keys]
+AlignOf = Callable[[str, str, Lines, Lines], Diff]
 
 
-def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf) -> Summary:
+def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf, align_of: AlignOf | None = None) -> Summary:
     """Compare every pass with the snapshot it received.
 
     ``blob`` returns a text by its digest. ``keys_of`` returns ``mask.line_keys`` of a digest, its text and syntax, and
-    is where a caller keeps them. Equal texts and equal pairs are computed once.
+    is where a caller keeps them; ``align_of`` likewise for two digests and their lines. Equal texts and equal pairs are
+    computed once.
     """
-    worker = _Worker(blob, keys_of)
+    worker = _Worker(blob, keys_of, align_of or (lambda _, __, a, b: align(a, b)))
     rows: dict[str, Row] = {}
     received = predecessors(manifest)
     for snapshot in manifest.snapshots():
@@ -73,9 +75,10 @@ def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf) -> Summary:
 class _Worker:
     """Computes each text and each pair once, and holds few texts at a time."""
 
-    def __init__(self, blob: Blob, keys_of: KeysOf) -> None:
+    def __init__(self, blob: Blob, keys_of: KeysOf, align_of: AlignOf) -> None:
         self._blob = lru_cache(_KEPT_TEXTS)(blob)
         self._keys_of = keys_of
+        self._align_of = align_of
         self._lines = lru_cache(_KEPT_TEXTS)(self._read)
         self._measured: dict[tuple[str, Syntax], Row] = {}
         self._compared: dict[tuple[str, str], dict[str, int | bool]] = {}
@@ -105,7 +108,7 @@ class _Worker:
         self._aligned += len(a.text) + len(b.text)
         if self._aligned > MAX_ALIGNED:
             return {"changed": True, "fallback": True}
-        diff = align(a, b)
+        diff = self._align_of(before, after, a, b)
         return {
             "changed": diff.plus > 0 or diff.minus > 0,
             "plus": diff.plus,
