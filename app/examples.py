@@ -37,11 +37,11 @@ def read() -> ExamplesReply:
 
 @functools.cache
 def gallery(root: Path = ROOT) -> tuple[Example, ...]:
-    """Read the gallery, by title; a file without a docstring is no example."""
+    """Read the gallery, short kernels first and those that fail last; a file without a docstring is no example."""
     found = []
     for path in sorted(root.glob("*.py")):
         source = path.read_text(encoding="utf-8")
         title, _, teaches = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
         if title and path.stem != "__init__":
             found.append(Example(name=path.stem, title=title.strip(), teaches=" ".join(teaches.split()), source=source))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda each: (each.name.startswith("fails_"), len(each.source))))
