@@ -21,7 +21,7 @@ from huey.serializer import Serializer
 log = logging.getLogger(__name__)
 
 # Huey's default backs off to 10 s between looks into the queue; a submit should be picked up at once.
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.01
 
 TASK = "compile_trace"
 

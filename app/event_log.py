@@ -18,7 +18,7 @@ from app.models import Event
 log = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.03
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.005
 
 
 def append(session: Session, trace_id: str, kind: str, **data: Any) -> None:

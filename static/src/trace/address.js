@@ -74,6 +74,7 @@ export class Router {
   #listeners = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #pending;
+  #written = -writeDelay;
 
   /** @param {string | null} fallback */
   constructor(fallback) {
@@ -101,17 +102,25 @@ export class Router {
     const state = { ...this.state, ...patch };
     if (how === "push") this.flush();
     const url = writeState(state);
-    if (how === "push" && url !== location.search + location.hash) history.pushState(null, "", url);
-    else this.#pending ??= setTimeout(() => this.flush(), writeDelay);
+    const pushed = how === "push" && url !== location.search + location.hash;
+    if (pushed) history.pushState(null, "", url);
     this.#set(state);
+    if (pushed) return;
+    // A single step is written at once, so that a reload right after it shows the same.
+    if (performance.now() - this.#written >= writeDelay) this.#write();
+    else this.#pending ??= setTimeout(() => this.flush(), writeDelay);
   }
 
-  /** Writes the address now. */
+  /** Writes the address now, if it is behind. */
   flush() {
-    if (this.#pending === undefined) return;
+    if (this.#pending !== undefined) this.#write();
+  }
+
+  #write() {
     clearTimeout(this.#pending);
     this.#pending = undefined;
     history.replaceState(null, "", writeState(this.state));
+    this.#written = performance.now();
   }
 
   /** @param {State} state */
