@@ -22,10 +22,19 @@ def test_a_reload_shows_the_same(trace: TracePage) -> None:
     trace.open(f"?pass={address}")
     trace.press("u", "l")
     trace.expect_mode("unified")
+    expect(trace.page).to_have_url(re.compile(r"view=unified.*locations=1"))
     trace.page.reload()
     trace.expect_mode("unified")
     trace.expect_at(address)
     expect(trace.page.locator("#locations")).to_be_checked()
+
+
+def test_a_single_step_is_in_the_url_at_once(trace: TracePage) -> None:
+    trace.open(f"?pass={trace.changed[3]}")
+    show = "queueMicrotask(() => (document.title = location.search))"
+    trace.page.evaluate(f"() => addEventListener('keydown', () => {show}, {{ once: true }})")
+    trace.press("u")
+    expect(trace.page).to_have_title(re.compile("view=unified"))
 
 
 def test_clicks_on_numbers_mark_lines_and_the_url_keeps_them(trace: TracePage) -> None:
