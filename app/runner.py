@@ -72,6 +72,7 @@ class Runner:
         with self._idle:
             if self._stopping:
                 return
+            self._compiler.expect()
             with self._services.database.write() as session:
                 job = jobs.claim(session, trace_id, self._worker)
             if job is None:

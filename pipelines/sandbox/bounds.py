@@ -45,6 +45,9 @@ class Bound(Protocol):
     def grant(self, slot: Slot, limits: Limits) -> contextlib.AbstractContextManager[Grant]:
         """Bound one slot for as long as the context lasts."""
 
+    def expect(self) -> None:
+        """Do what can be done before a run that is about to come; may take some milliseconds."""
+
     def close(self) -> None:
         """Give up what the mechanism holds."""
 
@@ -70,6 +73,9 @@ class ByGroup:
             yield Grant(group=group)
         finally:
             group.remove()
+
+    def expect(self) -> None:  # noqa: D102 - see Bound
+        self._groups.expect()
 
     def close(self) -> None:  # noqa: D102 - see Bound
         self._groups.close()
@@ -101,6 +107,9 @@ class ByUid:
         finally:
             with self._lock:
                 self._free.append(uid)
+
+    def expect(self) -> None:  # noqa: D102 - see Bound
+        return
 
     def close(self) -> None:  # noqa: D102 - see Bound
         return
@@ -136,6 +145,9 @@ class ByOrdinaryUser:
         running = procfs.tasks_of_user(os.geteuid()) + self.hidden
         yield Grant(processes=running + limits.processes + _DRIFT)
 
+    def expect(self) -> None:  # noqa: D102 - see Bound
+        return
+
     def close(self) -> None:  # noqa: D102 - see Bound
         return
 
@@ -150,6 +162,9 @@ class Unbounded:
     def grant(self, slot: Slot, limits: Limits) -> Iterator[Grant]:  # noqa: D102 - see Bound
         del slot, limits
         yield Grant()
+
+    def expect(self) -> None:  # noqa: D102 - see Bound
+        return
 
     def close(self) -> None:  # noqa: D102 - see Bound
         return

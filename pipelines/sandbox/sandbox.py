@@ -107,6 +107,11 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def expect(self) -> None:
+        """Say that a run is about to come, so that it starts sooner; returns at once."""
+        if self._bound is not None:
+            threading.Thread(target=self._bound.expect, name="expect", daemon=True).start()
+
     @contextlib.contextmanager
     def run(
         self,

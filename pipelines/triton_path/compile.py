@@ -75,6 +75,10 @@ class Compiler:
         """End the zygote and everything forked from it."""
         self._sandbox.close()
 
+    def expect(self) -> None:
+        """Say that a compilation is about to be asked for, so that it starts sooner."""
+        self._sandbox.expect()
+
     @property
     def confinement(self) -> Confinement:
         """What confines compilations on this machine."""

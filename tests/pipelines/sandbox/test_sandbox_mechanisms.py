@@ -256,6 +256,15 @@ def test_a_version_2_group_is_made_where_controllers_are_delegated(
     assert hierarchies() == []
 
 
+def test_expecting_a_run_moves_nobody(server: Server) -> None:
+    before = Path("/proc/self/cgroup").read_text()
+    server.sandbox.start()
+    for _ in range(3):
+        server.sandbox.expect()
+        server.check_next_run()
+    assert Path("/proc/self/cgroup").read_text() == before
+
+
 def test_a_machine_that_bounds_lower_already_is_no_obstacle() -> None:
     """The limit is lowered in a process of its own, since it could not be raised again."""
     code = (
