@@ -84,7 +84,7 @@ class BlobStore:
                     file.flush()
                     os.fsync(file.fileno())
             self._place(Path(name), path)
-        except BaseException:
+        except BaseException:  # whatever ends the write, no half file stays; it is raised again
             Path(name).unlink(missing_ok=True)
             raise
         self.forget(content)

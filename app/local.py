@@ -48,7 +48,7 @@ class LocalCompiler:
         pool = ThreadPoolExecutor(THREADS)
         try:
             self._compile_all(made, pool)
-        except BaseException:
+        except BaseException:  # a signal too must leave nothing running; it is raised again
             self._runner.abandon()
             self._compiler.close()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -191,7 +191,7 @@ class Runner:
                 self._services.analyses.extend_summary(interim, running.final)
             else:
                 self._batch.add(running.job.trace_id, "summary", {})
-        except Exception:
+        except Exception:  # nobody waits for the result, so the log is the only place to tell
             log.exception("summarizing %s failed", running.job.trace_id)
 
     def _keep(self, compiled: Compiled, *, final: bool) -> str:

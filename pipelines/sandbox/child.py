@@ -148,7 +148,7 @@ def _outcome(function: Callable[[Any], None], request: object) -> int:
     except MemoryError:
         traceback.print_exc()
         return EXIT_MEMORY
-    except BaseException:
+    except BaseException:  # user code may raise anything, and the child ends here
         traceback.print_exc()
     else:
         return 0

@@ -167,7 +167,7 @@ class Sandbox:
         zygote = ZygoteProcess(self.spec, home.path, abi, program)
         try:
             bound = self._bound or plan.choose_bound(zygote, home, trust_code=self._trust_code)
-        except BaseException:
+        except BaseException:  # no zygote outlives a failed start; it is raised again
             zygote.stop()
             raise
         self._confinement = plan.describe(abi, program, bound)

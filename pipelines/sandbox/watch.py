@@ -63,7 +63,7 @@ class Watcher:
                 raise ConnectionError from error
             self._bury(self._leader)
             raise SandboxUnavailable("the zygote ended during the run; the next run starts another") from error
-        except BaseException:
+        except BaseException:  # also a signal in the caller must not leave the run alive; it is raised again
             self._abandon()
             raise
         if self._failure is not None:

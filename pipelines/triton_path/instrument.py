@@ -90,7 +90,7 @@ class Instrument:
             with self._ptxas() if extension == "cubin" else contextlib.nullcontext():
                 try:
                     result = function(source, metadata)
-                except BaseException:
+                except BaseException:  # whatever ends the stage, what its passes left is kept; it is raised again
                     self._keep_unfinished(first)
                     raise
             if extension in OUTPUTS:
