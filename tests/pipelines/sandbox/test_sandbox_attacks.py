@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Server, call_numbers, true_binary
 
 from pipelines.sandbox import ZygoteSpec, landlock, seccomp
+from tests.pipelines.sandbox.conftest import Server, call_numbers, true_binary
 
 ABIS = sorted({landlock.abi(), *(abi for abi in (2, 3, 5) if abi < landlock.abi())})
 

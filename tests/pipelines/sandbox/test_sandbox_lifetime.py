@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import INSIDE, Server, eventually, gone
 
 from pipelines.sandbox import Sandbox, SandboxUnavailable, Slot, ZygoteSpec, home
+from tests.pipelines.sandbox.conftest import INSIDE, Server, eventually, gone
 
 
 def test_a_zygote_that_dies_between_runs_is_replaced(make_server: Callable[..., Server], spec: ZygoteSpec) -> None:

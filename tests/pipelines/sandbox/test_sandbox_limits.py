@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import QUICK, Server
 
 from pipelines.sandbox import Limits, Outcome, procfs
+from tests.pipelines.sandbox.conftest import QUICK, Server
 
 
 def meet(server: Server, function: str, limits: Limits, **request: object) -> Outcome:

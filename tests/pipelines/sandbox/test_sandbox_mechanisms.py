@@ -16,11 +16,11 @@ from typing import Any
 
 import pyseccomp
 import pytest
-from conftest import INSIDE, QUICK, Server, call_numbers
 
 import pipelines
 from pipelines.sandbox import SandboxUnavailable, ZygoteSpec, bounds, cgroups, landlock, plan, probe, seccomp
 from pipelines.sandbox.cgroups import Groups, hierarchies
+from tests.pipelines.sandbox.conftest import INSIDE, QUICK, Server, call_numbers
 
 NOBODY = 65534
 ROOT = os.geteuid() == 0

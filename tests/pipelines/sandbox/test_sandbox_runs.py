@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUICK, Server, gone, true_binary
 
 from pipelines.sandbox import SandboxUnavailable, Slot
 from pipelines.sandbox.elf import with_interpreters
+from tests.pipelines.sandbox.conftest import QUICK, Server, gone, true_binary
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import INSIDE
 from triton import knobs
 
 from pipelines.sandbox import Limits, Sandbox, ZygoteSpec, landlock
+from tests.pipelines.sandbox.conftest import INSIDE
 
 
 def toolchain() -> ZygoteSpec:
