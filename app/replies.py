@@ -18,7 +18,8 @@ from app.services import Services
 from pipelines.analysis.summary import Summary
 from pipelines.trace import Failure, Manifest, Resources, StageTime
 
-PENDING = ("sass",)
+# Texts that come last; a trace is shown while they are made.
+LAST = ("ptxas-log", "sass")
 
 
 class TraceBrief(Output):
@@ -137,10 +138,16 @@ def _common(trace: Trace, manifest: Manifest | None) -> dict[str, Any]:
         "config": trace.config,
         "content": trace.content,
         "cached": trace.cached,
-        "pending": PENDING if trace.status == "running" and trace.content else (),
+        "pending": _pending(trace, manifest),
         "failure": failure or (manifest.failure if manifest else None),
         "resources": manifest.resources if manifest else None,
     }
+
+
+def _pending(trace: Trace, manifest: Manifest | None) -> tuple[str, ...]:
+    if trace.status != "running" or manifest is None:
+        return ()
+    return tuple(name for name in LAST if manifest.artifact(name) is None)
 
 
 def _manifest(services: Services, trace: Trace) -> Manifest | None:

@@ -126,7 +126,7 @@ class Sandbox:
         """Call ``function`` (``module:name``) with ``request`` in a confined child whose directory holds ``files``.
 
         The child's working directory, HOME and TMPDIR are its slot, where its output is in ``stdout`` and
-        ``stderr``. ``poll`` is called about every 25 ms while it runs; when it raises, the run is killed.
+        ``stderr``. ``poll`` is called about every 10 ms while it runs; when it raises, the run is killed.
 
         Raises:
             SandboxUnavailable: the zygote cannot be started, or the child could not be confined.

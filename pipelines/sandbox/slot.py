@@ -53,6 +53,16 @@ class Slot:
             content = file.read(limit if cut else limit + 1)
         return content if len(content) <= limit else None
 
+    def size(self, name: str) -> int:
+        """Return the bytes of the regular file ``name``, 0 if there is none."""
+        descriptor = self.open(name)
+        if descriptor is None:
+            return 0
+        try:
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
     def write(self, files: Mapping[str, bytes]) -> None:
         """Write ``files`` into the slot; used before the child exists."""
         for name, content in files.items():

@@ -15,7 +15,7 @@ from pipelines.sandbox.bounds import Grant
 from pipelines.sandbox.model import EXIT_MEMORY, Limits, Outcome, OutcomeKind, SandboxUnavailable
 from pipelines.sandbox.slot import Slot
 
-_TICK_S = 0.025
+_TICK_S = 0.01
 _LOOK_S = 0.05
 _LOOK_SHARE = 8
 """A look that takes long is followed by a pause of this many times as long."""

@@ -26,15 +26,19 @@ from pipelines.kernels.capture import Capture, Launch
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
+from pipelines.triton_path.flush import Flusher
 from pipelines.triton_path.instrument import Instrument
 from pipelines.triton_path.launches import Request, find_launch, write_launch
 from pipelines.triton_path.running import execute
 from pipelines.triton_path.targets import CHIPS, chip
 from pipelines.triton_path.virtual import clean, virtualize_locations
 
+_flusher: Flusher
+
 
 def warm(directory: Path) -> None:
     """Launch and compile a small kernel for sm_80 without dumps, so that no child pays for the first of any target."""
+    global _flusher
     name = directory / "warm.py"
     name.write_text(
         "import triton\nimport triton.language as tl\n\n@triton.jit\n"
@@ -50,6 +54,7 @@ def warm(directory: Path) -> None:
     execute(str(name), {"__name__": "warm"})
     capture.remove()
     triton.compile(_source(capture.launches[0]), target=_target("sm_80"))
+    _flusher = Flusher(directory)
     for each in CHIPS:  # Triton asks each of its ptxas for the version, once a process and target
         make_backend(_target(each)).hash()
         get_ptxas(int(each.removeprefix("sm_")))
@@ -86,17 +91,24 @@ def compile_kernel(request: Request) -> None:
     slot.enter()
     faulthandler.disable()  # a crash is told by its signal; a traceback of this project's own files helps nobody
     os.environ["TRITON_CACHE_DIR"] = str(slot.directory() / "cache")
-    instrument = Instrument(slot.EventLog())
     launch: Launch | None = None
+    options: Any = None
+
+    def on_ptx() -> None:
+        """Leave all that can be shown while ptxas runs."""
+        _write_metadata(instrument, options)
+        _flusher.flush()
+
+    instrument = Instrument(slot.EventLog(), on_ptx)
     try:
         target = _target(request["target"])
         backend = make_backend(target)
         found = find_launch(request, target, backend)
         write_launch(found)
-        launch = found.launch
+        launch, options = found.launch, found.options
         instrument.install()
-        triton.compile(_source(launch), target=target, options=plain(found.options))
-        slot.write_output("metadata.json", json.dumps(_metadata(instrument.metadata, found.options)))
+        triton.compile(_source(launch), target=target, options=plain(options))
+        _write_metadata(instrument, options)
     except BaseException as error:  # the user's source may raise anything, and it is all a result
         if out_of_memory(error):
             raise MemoryError from error
@@ -116,11 +128,12 @@ def _source(launch: Launch) -> ASTSource:
     return kind(launch.function, launch.signature, launch.constexprs, launch.attributes)
 
 
-def _metadata(metadata: dict[str, Any], options: Any) -> dict[str, Any]:
+def _write_metadata(instrument: Instrument, options: Any) -> None:
     """Keep what the lowering found out: no options, no environment, no hash of paths."""
-    known = {*plain(options), "hash", "target", "triton_version"}
+    metadata, known = instrument.metadata, {*plain(options), "hash", "target", "triton_version"}
     found = {key: json_safe(value) for key, value in metadata.items() if key not in known and not key.isupper()}
-    return {**found, "num_warps": metadata.get("num_warps"), "num_ctas": metadata.get("num_ctas")}
+    found |= {"num_warps": metadata.get("num_warps"), "num_ctas": metadata.get("num_ctas")}
+    slot.write_output("metadata.json", json.dumps(found))
 
 
 def _target(arch: str) -> GPUTarget:

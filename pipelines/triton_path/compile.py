@@ -21,6 +21,7 @@ from pipelines.triton_path.options import OptionField, check_options
 from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_ends, read_output
 from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
 from pipelines.triton_path.spec import Compiled, CompileSpec, Event
+from pipelines.triton_path.stages import is_flush
 from pipelines.triton_path.targets import chip
 from pipelines.triton_path.toolchain import Described, binaries, toolchain, triton_root
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 CHILD = "pipelines.triton_path.child"
 DUMP = "dump.mlir"
+# Reading a dump takes some 20 ms for each MB, in which nobody watches the child; a larger one is shown at the end.
+MAX_INTERIM_DUMP = 64 << 20
 NVDISASM_FLAGS = ("-c", "-gi", "-hex")
 
 _ENVIRONMENT = {
@@ -106,24 +109,48 @@ class Compiler:
     def compile(self, spec: CompileSpec, on_event: Callable[[Event], None]) -> Compiled:
         """Compile and disassemble; a failure of the kernel is a result, never an exception.
 
-        ``on_event`` is called from this thread; ``ready`` carries everything but SASS.
+        ``on_event`` is called from this thread; ``ready`` carries all passes and PTX, and comes while ptxas runs.
         """
         self.check(spec)
         follower = Follower(on_event)
-        with self._child(spec, {"MLIR_DUMP_PATH": DUMP}, follower.poll) as finished:
-            follower.poll(finished.slot)
-            run = self._read(finished)
+        tried, interim = False, None
+
+        def poll(slot: Slot) -> None:
+            nonlocal tried, interim
+            follower.poll(slot)
+            if follower.ptx_known and not tried:
+                tried, interim = True, self._interim(spec, slot)
+                if interim:
+                    on_event(Event("ready", interim=interim))
+
+        with self._child(spec, {"MLIR_DUMP_PATH": DUMP}, poll) as finished:
+            poll(finished.slot)
+            run = self._read(finished.slot, finished.outcome)
         if _was_cut(run):
             run = self._recover(spec, run)
         manifest, blobs = self._manifest(spec, run)
-        cacheable = _repeats(manifest, run.outcome)
-        interim = Compiled(manifest, blobs.by_digest, tuple(run.output.times), cacheable, run.output.launches)
-        if "cubin" not in run.output.artifacts:
-            return interim
-        on_event(Event("ready", interim=interim))
-        manifest = self._disassemble(manifest, run.output.artifacts["cubin"], blobs)
-        on_event(Event("artifact", {"name": "sass"}))
-        return Compiled(manifest, blobs.by_digest, interim.times, cacheable, interim.launches)
+        cacheable = _repeats(manifest, finished.outcome)
+        times, launches = tuple(run.output.times), run.output.launches
+        if "cubin" in run.output.artifacts:
+            if not interim:
+                on_event(Event("ready", interim=Compiled(manifest, dict(blobs.by_digest), times, False, launches)))
+            manifest = self._disassemble(manifest, run.output.artifacts["cubin"], blobs)
+            on_event(Event("artifact", {"name": "sass"}))
+        return Compiled(manifest, blobs.by_digest, times, cacheable, launches)
+
+    def _interim(self, spec: CompileSpec, slot: Slot) -> Compiled | None:
+        """Read what is there before ptxas has ended; None where that makes no manifest, which the end will tell."""
+        if slot.size(DUMP) > MAX_INTERIM_DUMP:
+            return None
+        blobs = Blobs()
+        try:
+            output = read_output(slot)
+            manifest = build_manifest(spec, self.toolchain, Run(output, None, self.limits, read_dump(output)), blobs)
+            manifest.check()
+        except (ForgedOutputError, ValidationError, TraceError) as error:
+            log.warning("output that makes no manifest yet: %s", error)
+            return None
+        return Compiled(manifest, blobs.by_digest, tuple(output.times), False, output.launches)
 
     def _child(
         self, spec: CompileSpec, environment: dict[str, str], poll: Callable[[Slot], None] | None
@@ -140,12 +167,12 @@ class Compiler:
             poll=poll,
         )
 
-    def _read(self, finished: Finished) -> Run:
+    def _read(self, slot: Slot, outcome: Outcome) -> Run:
         try:
-            output = read_output(finished.slot)
+            output = read_output(slot)
         except ForgedOutputError as error:
-            return Run(Output(), finished.outcome, self.limits, forged=str(error))
-        return Run(output, finished.outcome, self.limits, read_dump(output))
+            return Run(Output(), outcome, self.limits, forged=str(error))
+        return Run(output, outcome, self.limits, read_dump(output))
 
     def _manifest(self, spec: CompileSpec, run: Run) -> tuple[Manifest, Blobs]:
         """Build the manifest; output that no manifest can hold is told as forged, since ours always fits."""
@@ -167,7 +194,8 @@ class Compiler:
         """
         with self._child(spec, {"MLIR_ENABLE_DIAGNOSTICS": ""}, None) as finished:
             stderr = finished.slot.read("stderr", self.limits.file, cut=True) or b""
-        records = [Record(record.header, _module_only(record.text)) for record in read_records(stderr)]
+        found = [record for record in read_records(stderr) if not is_flush(record.header)]
+        records = [Record(record.header, _module_only(record.text)) for record in found]
         known = run.records[:-1]
         agrees = all(a.header == b.header and a.text == b.text for a, b in zip(known, records, strict=False))
         if len(records) < len(run.records) or not agrees:
@@ -207,7 +235,7 @@ def _repeats(manifest: Manifest, outcome: Outcome) -> bool:
 def _was_cut(run: Run) -> bool:
     """Say whether the process died with dumps in its buffer: then only whole blocks of the file were written."""
     output = run.output
-    ended = output.error is not None or "cubin" in output.artifacts
+    ended = output.error is not None or "ptx" in output.complete
     return not ended and output.begun is not None and len(output.dump) % _BLOCK == 0
 
 

@@ -17,7 +17,7 @@ from pipelines.sandbox import Slot
 from pipelines.trace import MAX_PASSES, MAX_STAGES
 from pipelines.triton_path.output import MAX_DUMP, MAX_JSON
 from pipelines.triton_path.spec import Event, LaunchFound
-from pipelines.triton_path.stages import stage_of_run
+from pipelines.triton_path.stages import is_flush, stage_of_run
 
 MAX_RUNS = 100
 MAX_NAME = 512
@@ -71,6 +71,11 @@ class Follower:
         self._told: set[tuple[str, str]] = set()
         self._launches_known = False
 
+    @property
+    def ptx_known(self) -> bool:
+        """Whether PTX and all that led to it are in the slot's files."""
+        return ("artifact", "ptx") in self._told
+
     def poll(self, slot: Slot) -> None:
         """Emit what is new; called every few milliseconds while the child runs, and once after it ended."""
         if not self._launches_known:
@@ -95,7 +100,7 @@ class Follower:
         return lines
 
     def _take(self, headers: list[Header]) -> None:
-        begun = [header for header in headers if header.when in ("before", "step")][: MAX_PASSES - self._taken]
+        begun = [h for h in headers if h.when in ("before", "step") and not is_flush(h)][: MAX_PASSES - self._taken]
         self._waiting.extend(begun)
         self._taken += len(begun)
 

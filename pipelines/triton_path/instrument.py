@@ -33,10 +33,14 @@ GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 
 
 class Instrument:
-    """Installs the hooks; ``metadata`` is the compilation's own dictionary once a stage has run."""
+    """Installs the hooks; ``metadata`` is the compilation's own dictionary once a stage has run.
 
-    def __init__(self, log: EventLog) -> None:
+    ``on_ptx`` is called when PTX is there, before the event that tells of it.
+    """
+
+    def __init__(self, log: EventLog, on_ptx: Callable[[], None]) -> None:
         self.log = log
+        self._on_ptx = on_ptx
         self.metadata: dict[str, Any] = {}
         self.stage: str | None = None
         self._left: Any = None  # the module, once a stage's passes have run and while its output is not written
@@ -95,6 +99,8 @@ class Instrument:
                     raise
             if extension in OUTPUTS:
                 write_output(OUTPUTS[extension], result if isinstance(result, bytes) else str(result))
+            if extension == "ptx":
+                self._on_ptx()
             self.log.write("stage-end", stage=last)
             return result
 

@@ -122,7 +122,7 @@ class Output:
 
 
 def read_output(slot: Slot) -> Output:
-    """Read what is there.
+    """Read what is there; the child may still run.
 
     Raises:
         ForgedOutputError: a file is not what ``child`` writes, or is larger than it can be.
@@ -196,9 +196,7 @@ def _validate(name: str, kind: Any, data: bytes) -> Any:
 
 def _read_events(data: bytes, output: Output) -> None:
     begun: dict[str, float] = {}
-    for line in data.split(b"\n")[:10_000]:
-        if not line:
-            continue
+    for line in data.split(b"\n")[:-1][:10_000]:  # what no newline ends was cut off, or is being written
         event: _EventLine = _validate("events.jsonl", _EventLine, line)
         if event.event == "pipeline" and event.name and event.passes is not None:
             output.runs.append((event.name, event.passes))

@@ -28,7 +28,7 @@ from pipelines.trace import (
 )
 from pipelines.triton_path.output import MAX_ARTIFACT, ArgumentMade, Output
 from pipelines.triton_path.spec import CompileSpec
-from pipelines.triton_path.stages import build_stages, unprinted_stage
+from pipelines.triton_path.stages import build_stages, is_flush, unprinted_stage
 from pipelines.triton_path.targets import chip
 
 
@@ -47,10 +47,13 @@ class Blobs:
 
 @dataclass(frozen=True)
 class Run:
-    """One child's end: what it left, how it ended, under which limits; ``forged`` says what is wrong with its files."""
+    """What one child left, how it ended (None while it runs), under which limits.
+
+    ``forged`` says what is wrong with its files.
+    """
 
     output: Output
-    outcome: Outcome
+    outcome: Outcome | None
     limits: Limits
     records: tuple[Record, ...] = ()
     forged: str | None = None
@@ -58,7 +61,7 @@ class Run:
 
 def read_dump(output: Output) -> tuple[Record, ...]:
     """Return the dump's records."""
-    return tuple(read_records(output.dump))
+    return tuple(record for record in read_records(output.dump) if not is_flush(record.header))
 
 
 def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blobs) -> Manifest:
@@ -174,14 +177,19 @@ def _unprinted(run: Run) -> Failure | None:
     return Failure(kind="invalid", stage=stage, address=None, message=message)
 
 
-def _out_of_memory(run: Run) -> bool:
-    said = run.output.stderr[-65_536:]
-    return run.outcome.kind != "ok" and ("LLVM ERROR: out of memory" in said or "std::bad_alloc" in said)
+def _out_of_memory(outcome: Outcome, output: Output) -> bool:
+    said = output.stderr[-65_536:]
+    return outcome.kind != "ok" and ("LLVM ERROR: out of memory" in said or "std::bad_alloc" in said)
 
 
 def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
-    """Return why the compilation ended early, or None where PTX and cubin are there and every pass was printed."""
+    """Return why the compilation ended early.
+
+    None where PTX and cubin are there and every pass was printed, and while it runs.
+    """
     output, outcome, limits = run.output, run.outcome, run.limits
+    if outcome is None:
+        return None
     stage, address = _where(output, stages)
     if run.forged:
         message = f"{run.forged}: the source wrote into the files that the compilation leaves"
@@ -197,7 +205,7 @@ def find_failure(run: Run, stages: Sequence[Stage]) -> Failure | None:
     if outcome.kind in limit:
         said = {"kind": outcome.kind, "message": limit[outcome.kind], "hint": _SMALLER}
         return Failure.model_validate({**said, "stage": stage, "address": address})
-    if _out_of_memory(run):
+    if _out_of_memory(outcome, output):
         message = "the compiler ran out of memory and was stopped"
         return Failure(kind="memory", stage=stage, address=address, message=message, hint=_SMALLER)
     if output.error:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = "events.jsonl"
+# The symbol of a module that is printed into the dump only to push out what is buffered before it.
+FLUSH_SYMBOL = "loupe_flush"
 
 _entered = Path()
 

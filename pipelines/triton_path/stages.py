@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pipelines.dumps.mlir import Header, Record
 from pipelines.dumps.nesting import parse_pipeline, place
 from pipelines.trace import MAX_PASSES, Pass, Stage
+from pipelines.triton_path.slot import FLUSH_SYMBOL
 
 STAGES = ("ttir", "ttgir", "llvm-dialect")
 _RUNS = {"make_ttir": "ttir", "make_ttgir": "ttgir", "gluon_to_ttgir": "ttgir", "make_llir": "llvm-dialect"}
@@ -32,6 +33,11 @@ class _Began:
     after: bytes | None = None
     failed: bool = False
     ordinal: int = 0
+
+
+def is_flush(header: Header) -> bool:
+    """Say whether what follows was printed by this project, only to push out what came before."""
+    return header.function == FLUSH_SYMBOL
 
 
 def stage_of_run(name: str) -> str:

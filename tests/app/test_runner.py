@@ -183,11 +183,12 @@ def test_passes_can_be_read_before_sass_is_there(
         go_on.set()
         thread.join()
     final = tell(client, trace)
-    assert (seen[0]["status"], seen[0]["pending"]) == ("running", ["sass"])
+    assert (seen[0]["status"], seen[0]["pending"]) == ("running", ["ptxas-log", "sass"])
     assert "sass" not in seen[0]["summary"]["rows"]
     assert final["manifest"]["stages"] == seen[0]["manifest"]["stages"]
     assert final["content"] != seen[0]["content"]
-    passes = {name: row for name, row in final["summary"]["rows"].items() if name != "sass"}
+    assert (seen[0]["resources"], final["resources"]["registers"] > 0) == (None, True)
+    passes = {name: row for name, row in final["summary"]["rows"].items() if name not in ("ptxas-log", "sass")}
     assert passes == seen[0]["summary"]["rows"]
     assert set(blob_files(services)) == {final["content"], seen[0]["content"]}
     for path in services.settings.blobs.rglob("*.loupe"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import tracefile
+from pipelines.triton_path import compile as compile_module
 from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.options import OptionError
 from pipelines.triton_path.spec import CompileSpec, Event
@@ -47,10 +48,35 @@ def test_progress_tells_every_pass_of_the_trace(compiler: Compiler):
     inner = [p for s in compiled.manifest.stages for p in s.passes if p.step and p.step.startswith("before ")]
     assert len(told) == sum(len(s.passes) for s in compiled.manifest.stages) - len(inner)
     assert [e.data["stage"] for e in events if e.kind == "stage"][:3] == ["ttir", "ttgir", "llvm-dialect"]
-    ready = next(e for e in events if e.kind == "ready")
-    assert ready.interim.manifest.stages == compiled.manifest.stages
-    assert ready.interim.manifest.artifact("sass") is None
+    ready, *more = [e for e in events if e.kind == "ready"]
+    assert not more
+    shown = ready.interim.manifest
+    assert shown.stages == compiled.manifest.stages
+    assert shown.launch_metadata == compiled.manifest.launch_metadata
+    assert [a.name for a in shown.artifacts] == ["llvm-ir", "ptx"]
+    assert [s.digest for s in shown.artifacts] == [compiled.manifest.artifact(n).digest for n in ("llvm-ir", "ptx")]
+    assert all(compiled.blobs[name] == text for name, text in ready.interim.blobs.items())
+    assert events.index(ready) < [e.data.get("name") for e in events].index("cubin")
     assert [e.kind for e in events].index("launches") == 0
+
+
+def test_ptx_that_ptxas_refuses_is_shown_with_all_passes(compiler: Compiler):
+    events: list[Event] = []
+    compiled = compiler.compile(example("fails_in_ptxas"), events.append)
+    (ready,) = [e.interim for e in events if e.kind == "ready"]
+    assert (ready.manifest.failure, compiled.manifest.failure.stage) == (None, "ptx")
+    assert ready.manifest.stages == compiled.manifest.stages
+    assert ready.manifest.artifact("ptx") == compiled.manifest.artifact("ptx")
+
+
+def test_a_dump_too_large_to_read_on_the_way_is_shown_at_the_end(compiler: Compiler, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compile_module, "MAX_INTERIM_DUMP", 1000)
+    events: list[Event] = []
+    compiled = compiler.compile(example("vector_add"), events.append)
+    (ready,) = [e for e in events if e.kind == "ready"]
+    assert events.index(ready) > [e.data.get("name") for e in events].index("cubin")
+    assert ready.interim.manifest.resources.registers == compiled.manifest.resources.registers
+    assert set(compiled.blobs) - set(ready.interim.blobs) == {compiled.manifest.artifact("sass").digest}
 
 
 def test_same_input_same_content_in_another_directory(compiler: Compiler, tmp_path: Path):

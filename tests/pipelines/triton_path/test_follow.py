@@ -18,6 +18,7 @@ from pipelines.sandbox import Slot
 from pipelines.trace import MAX_STAGES
 from pipelines.triton_path import follow
 from pipelines.triton_path.follow import ARTIFACTS, MAX_NAME, MAX_RUNS, Follower, Tail
+from pipelines.triton_path.output import read_output
 from pipelines.triton_path.spec import Event
 
 TTIR = (
@@ -59,6 +60,15 @@ def follower(tmp_path: Path) -> Any:
     made = Followed(tmp_path)
     yield made
     os.close(made.slot.descriptor)
+
+
+def test_a_line_that_is_being_written_is_left_for_later(follower: Followed):
+    whole = line("stage-begin", stage="ttir") + line("stage-end", stage="ttir")
+    for size in range(len(whole) + 1):
+        (follower.path / "events.jsonl").write_bytes(whole[:size])
+        output = read_output(follower.slot)
+        assert (output.begun is not None) == (size > whole.index(b"\n"))
+        assert len(output.times) == (size == len(whole))
 
 
 def test_an_honest_compilation_is_told_as_it_will_be_placed(follower: Followed, golden: Path):
