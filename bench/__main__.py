@@ -17,7 +17,7 @@ def main() -> int:
     sections: list[Section] = []
     with serve() as server, yardstick() as bare:
         cases = gallery.measure(server, bare)
-        sections += [gallery.latency_section(cases), gallery.size_section(cases)]
+        sections += [gallery.latency_section(cases), load.progress_section(server), gallery.size_section(cases)]
         _, _, trace = gallery.submit(server, EXAMPLES / "matmul.py", "sm_90")
         sections.append(pages.section(server, gallery.submit(server, EXAMPLES / "attention.py", "sm_80")[2]))
         load_section = load.load_section(server, trace)

@@ -7,11 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import quantiles
 
 from bench.report import Row, Section
-from bench.server import ROOT, Server, serve, until_answers
+from bench.server import ROOT, Server, serve, unique, until_answers
 
 REQUESTS = 1000
 CONNECTIONS = 4
 
+IDLE_S = 60.0
+MAX_PROGRESS_MS = 100.0
+
+PROGRESS_METHOD = """From the request that submits softmax for sm_90, a new source, until its stream of events has said
+so; before the second one the server was left alone for a minute."""
 COLD_METHOD = """`loupe serve` with an empty home, from the start of its process: the database is made, the zygote
 warmed, and softmax for sm_90 submitted as soon as the port answers."""
 LOAD_METHOD = f"""{REQUESTS:,} requests over {CONNECTIONS} kept-alive connections from one client on the same machine,
@@ -39,6 +44,21 @@ def cold_section() -> Section:
             Row("first whole trace, SASS too", whole, " s"),
         ],
     )
+
+
+def progress_section(server: Server) -> Section:
+    """How soon a follower of a submission is told that it runs, at once and after an idle minute."""
+    rows = []
+    for name, pause in (("warm", 0.0), ("after an idle minute", IDLE_S)):
+        time.sleep(pause)
+        start = time.perf_counter()
+        trace = server.submit(unique((ROOT / "examples/softmax.py").read_text(), f"progress, {name}"), "sm_90")
+        server.wait(trace, "state", data={"status": "running"})
+        rows.append(Row(f"told that it runs, {name}", 1000 * (time.perf_counter() - start), " ms", MAX_PROGRESS_MS))
+        server.wait(trace, "stage")
+        rows.append(Row(f"told its first stage, {name}", 1000 * (time.perf_counter() - start), " ms"))
+        server.wait(trace, "done")
+    return Section("Progress", PROGRESS_METHOD, rows)
 
 
 def load_section(server: Server, trace: str) -> Section:

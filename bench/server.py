@@ -61,17 +61,20 @@ class Server:
         trace: str = answer["traces"][0]
         return trace
 
-    def wait(self, trace: str, *names: str) -> str:
-        """Follow a trace's events until one of ``names``; return its name, or raise where the stream ends before."""
+    def wait(self, trace: str, name: str, *, data: dict[str, str] | None = None) -> None:
+        """Follow a trace's events until one of this name (and ``data``); raise where the stream ends before."""
         connection = self.connect()
         connection.request("GET", f"/api/v1/traces/{trace}/events", headers={"Accept": "text/event-stream"})
         response = connection.getresponse()
+        found = ""
         for line in response:
-            name = line.decode().removeprefix("event:").strip() if line.startswith(b"event:") else ""
-            if name in names:
+            field, _, value = line.decode().partition(":")
+            if field == "event":
+                found = value.strip()
+            elif field == "data" and found == name and (data is None or json.loads(value) == data):
                 connection.close()
-                return name
-        raise RuntimeError(f"the events of {trace} ended before any of {', '.join(names)}")
+                return
+        raise RuntimeError(f"the events of {trace} ended before {name}")
 
 
 def free_port() -> int:
@@ -136,6 +139,6 @@ def until_answers(server: Server, process: subprocess.Popen[bytes] | None = None
     raise RuntimeError(f"loupe serve does not answer on port {server.port}:\n{words}")
 
 
-def unique(source: str, number: int) -> str:
+def unique(source: str, mark: object) -> str:
     """Return the source with a comment that makes its compile key new."""
-    return f"{source}\n# bench {number}\n"
+    return f"{source}\n# bench {mark}\n"
