@@ -67,7 +67,12 @@ RESOURCES = (
     _Fact("shared", "shared memory", byte_words, "a block"),
     _Fact("constant", "constant memory", byte_words),
     _Fact("barriers", "barriers", count_words),
-    _Fact("instructions", "SASS instructions", count_words),
+    _Fact("instructions", "machine instructions", count_words),
+    _Fact("sgprs", "scalar registers", count_words, "a wave"),
+    _Fact("agprs", "accumulation registers", count_words, "of the vector registers"),
+    _Fact("sgpr_spills", "scalar registers spilled", count_words),
+    _Fact("vgpr_spills", "vector registers spilled", count_words),
+    _Fact("occupancy", "occupancy", count_words, "waves a SIMD"),
 )
 assert {fact.field for fact in RESOURCES} == set(Resources.model_fields)  # noqa: S101 - a new resource needs a row
 

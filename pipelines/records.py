@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from pipelines.json_values import JsonData
 MAX_PASSES = 20_000
 MAX_ARGUMENTS = 1_000
 MAX_HEADER = 16_384
+MAX_FILES = 256
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(max_length=512)]
@@ -28,7 +29,8 @@ class Model(BaseModel):
 class Argument(Model):
     """One kernel parameter as compiled: ``type`` is Triton's (``*fp16``, ``i32``, ``constexpr``).
 
-    A tuple has its elements as ``members``, each with its own type, divisibility and value.
+    A tuple has its elements as ``members``, each with its own type, divisibility and value. ``guessed`` says that
+    nobody gave the type or value: it was guessed from how the kernel uses the argument.
     """
 
     name: Name
@@ -36,16 +38,30 @@ class Argument(Model):
     divisibility: int | None = None
     value: JsonData = None
     members: Annotated[tuple[Argument, ...], Field(max_length=MAX_ARGUMENTS)] = ()
+    guessed: bool = False
+
+
+class SourceFile(Model):
+    """Another file of the kernel's package, by its path in it."""
+
+    name: Name
+    digest: Digest
 
 
 class Kernel(Model):
-    """The source and what it was specialized to; ``arguments`` are in declaration order."""
+    """The source and what it was specialized to; ``arguments`` are in declaration order.
+
+    ``file`` is the source's path in its package, ``files`` are the package's others; ``module`` is the name of an
+    installed library's module where the source is its file.
+    """
 
     name: Name
     file: Name
     source: Digest
     arguments: Annotated[tuple[Argument, ...], Field(max_length=MAX_ARGUMENTS)]
-    origin: Literal["given", "captured", "none"]
+    origin: Literal["given", "captured", "guessed", "none"]
+    files: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_FILES)] = ()
+    module: Name | None = None
 
 
 class LaunchArgument(Model):
@@ -138,7 +154,11 @@ class Diagnostic(Model):
 
 
 class Resources(Model):
-    """What one program costs on the chip: registers a thread, bytes, instructions in SASS."""
+    """What one program costs on the chip: registers a thread, bytes, instructions in SASS or AMDGCN.
+
+    On AMD ``registers`` are all vector registers, of which ``agprs`` accumulate; ``sgprs`` are scalar, ``stack`` is
+    scratch, ``shared`` is LDS, spills are registers, and ``occupancy`` counts waves a SIMD.
+    """
 
     registers: int | None = None
     spill_stores: int | None = None
@@ -148,6 +168,11 @@ class Resources(Model):
     constant: int | None = None
     barriers: int | None = None
     instructions: int | None = None
+    sgprs: int | None = None
+    agprs: int | None = None
+    sgpr_spills: int | None = None
+    vgpr_spills: int | None = None
+    occupancy: int | None = None
 
 
 class Failure(Model):
@@ -181,3 +206,19 @@ class Addendum(Model):
     kind: Literal["times"]
     revision: int
     times: tuple[StageTime, ...]
+
+
+_LATER_RESOURCES = ("sgprs", "agprs", "sgpr_spills", "vgpr_spills", "occupancy")
+
+
+def remove_later_fields(manifest: dict[str, Any]) -> None:
+    """Take out of a dumped manifest of the first schema what came with the second; it holds only defaults."""
+    kernel = manifest["kernel"]
+    del kernel["files"], kernel["module"]
+    waiting = list(kernel["arguments"])
+    while waiting:
+        argument = waiting.pop()
+        del argument["guessed"]
+        waiting += argument["members"]
+    for name in _LATER_RESOURCES if manifest["resources"] else ():
+        del manifest["resources"][name]

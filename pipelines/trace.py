@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pipelines.json_values import JsonData, json_safe
 from pipelines.records import (
     MAX_ARGUMENTS,
+    MAX_FILES,
     MAX_HEADER,
     MAX_PASSES,
     Addendum,
@@ -34,6 +35,7 @@ from pipelines.records import (
     Parent,
     Pass,
     Resources,
+    SourceFile,
     Stage,
     StageName,
     StageTime,
@@ -41,11 +43,13 @@ from pipelines.records import (
     Target,
     Tool,
     Toolchain,
+    remove_later_fields,
 )
 
 __all__ = [
     "MAX_ARGUMENTS",
     "MAX_DIAGNOSTICS",
+    "MAX_FILES",
     "MAX_HEADER",
     "MAX_MEMBERS_DEPTH",
     "MAX_NESTING",
@@ -70,6 +74,7 @@ __all__ = [
     "Pass",
     "Resources",
     "Snapshot",
+    "SourceFile",
     "Stage",
     "StageName",
     "StageTime",
@@ -86,7 +91,7 @@ __all__ = [
     "previous",
 ]
 
-SCHEMA = "loupe.trace/1"
+SCHEMA = "loupe.trace/2"
 
 MAX_STAGES = 32
 MAX_DIAGNOSTICS = 10_000
@@ -103,7 +108,7 @@ class TraceError(ValueError):
 class Manifest(Model):
     """The complete record of one compilation, without the texts."""
 
-    schema_: Literal["loupe.trace/1"] = Field(default="loupe.trace/1", alias="schema")
+    schema_: Literal["loupe.trace/1", "loupe.trace/2"] = Field(default="loupe.trace/2", alias="schema")
     pipeline: Literal["triton", "linalg-gpu", "linalg-cpu", "mlir"]
     status: Literal["ok", "failed"]
     kernel: Kernel
@@ -150,8 +155,11 @@ class Manifest(Model):
             self._locate(address)
 
     def canonical(self) -> bytes:
-        """Return the JSON that ``content`` is the hash of."""
-        return canonical_json(self.model_dump(mode="json", by_alias=True))
+        """Return the JSON that ``content`` is the hash of, in the fields of the manifest's own schema."""
+        data = self.model_dump(mode="json", by_alias=True)
+        if self.schema_ == "loupe.trace/1":
+            remove_later_fields(data)
+        return canonical_json(data)
 
     @property
     def content(self) -> str:
@@ -171,7 +179,7 @@ class Manifest(Model):
 
     def digests(self) -> tuple[str, ...]:
         """Return every text and artifact, each once, in the order in which they arose."""
-        seen: dict[str, None] = {self.kernel.source: None}
+        seen: dict[str, None] = {self.kernel.source: None, **{file.digest: None for file in self.kernel.files}}
         for stage in self.stages:
             if stage.input:
                 seen[stage.input] = None

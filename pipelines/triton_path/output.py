@@ -38,6 +38,7 @@ class ArgumentMade(_Strict):
     divisibility: int | None
     value: JsonData
     members: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)] = ()
+    guessed: bool = False
 
 
 class NoteMade(_Strict):
@@ -61,7 +62,7 @@ class LaunchMade(_Strict):
     """``launch.json``: the kernel, its signature and options, before the compilation began."""
 
     name: Name
-    origin: Literal["given", "captured"]
+    origin: Literal["given", "captured", "guessed"]
     arguments: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)]
     options: dict[str, JsonData]
     launch: LaunchShown | None

@@ -22,6 +22,7 @@ from pipelines.trace import (
     Launch,
     Manifest,
     Resources,
+    SourceFile,
     Stage,
     Toolchain,
     digest,
@@ -88,18 +89,30 @@ def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blo
 
 
 def _kernel(spec: CompileSpec, output: Output, blobs: Blobs) -> Kernel:
-    source = blobs.keep(spec.source.encode())
     made = output.launch
     if made is None:
         name = spec.kernel or (output.launches[spec.launch].kernel if spec.launch < len(output.launches) else "")
-        return Kernel(name=name, file=spec.file, source=source, arguments=(), origin="none")
-    arguments = tuple(_argument(item) for item in made.arguments)
-    return Kernel(name=made.name, file=spec.file, source=source, arguments=arguments, origin=made.origin)
+    return Kernel(
+        name=made.name if made else name,
+        file=spec.file,
+        source=blobs.keep(spec.source.encode()),
+        arguments=tuple(_argument(item) for item in made.arguments) if made else (),
+        origin=made.origin if made else "none",
+        files=tuple(SourceFile(name=n, digest=blobs.keep(text.encode())) for n, text in sorted(spec.files.items())),
+        module=spec.module,
+    )
 
 
 def _argument(made: ArgumentMade) -> Argument:
     members = tuple(_argument(item) for item in made.members)
-    return Argument(name=made.name, type=made.type, divisibility=made.divisibility, value=made.value, members=members)
+    return Argument(
+        name=made.name,
+        type=made.type,
+        divisibility=made.divisibility,
+        value=made.value,
+        members=members,
+        guessed=made.guessed,
+    )
 
 
 def _launch(output: Output) -> Launch | None:

@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from pipelines.trace import Manifest, Message, Model, Name, StageTime, Toolchain, digest
+from pipelines.trace import MAX_FILES, Manifest, Message, Model, Name, StageTime, Toolchain, digest
 
 MAX_SOURCE = 1 << 20
+# A path inside a package: plain names, no hidden ones, ending in .py.
+FILE_PATH = r"^(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,8}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.py$"
 
 
 class CompileSpec(Model):
@@ -21,13 +23,18 @@ class CompileSpec(Model):
 
     With ``arguments`` the kernel is compiled as given: each maps to a type and an optional divisibility,
     ``*fp16:16``, ``i32``, ``fp32`` or ``None``. Without them the source's own launch code is run, and its
-    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``options`` and ``constexprs``
-    override the launch's. A constexpr is a JSON value, a dtype as ``"tl.float16"``, or a function of the source as
-    ``{"function": "name"}``.
+    ``launch``-th distinct launch is compiled (of ``kernel``, where one is named). ``files`` are the other files of
+    the source's package by path; ``module`` names an installed library's module, whose file the source then is.
+    ``options`` and ``constexprs`` override the launch's. A constexpr is a JSON value, a dtype as ``"tl.float16"``, or
+    a function of the source as ``{"function": "name"}``.
     """
 
     source: Annotated[str, Field(max_length=MAX_SOURCE)]
-    file: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.py$")] = "kernel.py"
+    file: Annotated[str, Field(pattern=FILE_PATH)] = "kernel.py"
+    files: Annotated[dict[Annotated[str, Field(pattern=FILE_PATH)], str], Field(max_length=MAX_FILES)] = Field(
+        default_factory=dict
+    )
+    module: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,15}$", max_length=200)] | None = None
     kernel: Name | None = None
     arguments: dict[str, Name] | None = None
     constexprs: dict[str, JsonValue] = Field(default_factory=dict)

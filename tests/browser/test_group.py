@@ -72,4 +72,4 @@ def test_the_page_follows_compilations(page: Page, server: Server) -> None:
     made = server.post("/api/v1/compiles", {"source": source, "targets": ["sm_75", "sm_120"]})
     page.goto(made["url"])
     expect(page.locator('thead [data-state="ok"]')).to_have_count(2, timeout=60_000)
-    expect(page.get_by_role("row", name=re.compile("^SASS instructions"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("^machine instructions"))).to_be_visible()

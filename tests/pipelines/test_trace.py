@@ -17,6 +17,8 @@ from pipelines.trace import (
     predecessors,
     previous,
 )
+from pipelines.tracefile import TraceFile
+from tests.conftest import GOLDEN
 
 FAILURE = {"kind": "error", "stage": "ttir", "address": "ttir:5", "message": "no"}
 
@@ -104,6 +106,19 @@ def test_a_pass_is_compared_with_what_it_received(address: str, before: str | No
     assert previous(manifest(), address) == before
 
 
+def test_a_file_of_the_first_schema_is_read_as_it_was():
+    file = TraceFile.open(GOLDEN / "traces" / "schema-1.loupe")
+    file.verify()
+    manifest = file.manifest
+    assert file.content == manifest.content == "383db747e7bc1befd3de0699888c6f9f47839abcf297268080455c5d47d8e157"
+    assert (manifest.schema_, manifest.kernel.files, manifest.kernel.arguments[0].guessed) == (
+        "loupe.trace/1",
+        (),
+        False,
+    )
+    assert file.blob(manifest.artifact("ptx").digest).startswith(b"//")
+
+
 def test_canonical_form_is_stable():
     trace = manifest()
     again = Manifest.parse(trace.canonical())
@@ -178,7 +193,7 @@ def deep(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "more",
     [
-        {"schema": "loupe.trace/2"},
+        {"schema": "loupe.trace/3"},
         {"unknown": 1},
         {"status": "fine"},
         {"stages": [stage(one_pass(2, "cse"))]},
