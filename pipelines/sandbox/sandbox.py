@@ -46,6 +46,7 @@ class Sandbox:
         self._trust_code = trust_code
         self._lock = threading.RLock()
         self._owner = os.getpid()
+        self._closed = False
         self._home: Home | None = None
         self._zygote: ZygoteProcess | None = None
         self._bound: Bound | None = None
@@ -89,8 +90,9 @@ class Sandbox:
         self._ready()
 
     def close(self) -> None:
-        """End the zygote and every child, and remove all slots; the next run starts afresh."""
+        """End the zygote and every child, and remove all slots; for good, so that no late run starts them again."""
         with self._lock:
+            self._closed = True
             if self._zygote is not None:
                 self._zygote.stop()
                 self._zygote = None
@@ -150,6 +152,8 @@ class Sandbox:
     def _ready(self) -> tuple[Home, ZygoteProcess, Bound]:
         """What a run needs, made on first use; a zygote that has ended is replaced."""
         with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("the sandbox is closed")
             if self._owner != os.getpid():  # this is a forked copy of the owner, which keeps what it has
                 self._owner, self._home, self._zygote, self._bound = os.getpid(), None, None, None
             if self._home is None:

@@ -122,6 +122,26 @@ def test_locations_are_hidden_until_asked_and_numbers_stay(trace: TracePage, coa
     expect(trace.page.locator("#right .cm-content")).not_to_contain_text("loc(")
 
 
+@pytest.mark.parametrize("locations", [False, True], ids=["hidden", "shown"])
+def test_copying_takes_what_is_shown(trace: TracePage, coalesce: str, locations: bool) -> None:
+    trace.open(f"?pass={coalesce}&view=text{'&locations=1' if locations else ''}")
+    trace.page.locator("#right .cm-content").click()
+    trace.press("Control+a")
+    copied = trace.page.evaluate(
+        "() => { const data = new DataTransfer();"
+        " const event = new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true});"
+        " document.querySelector('#right .cm-content').dispatchEvent(event); return data.getData('text/plain'); }"
+    )
+    stored = trace.text(coalesce)
+    if locations:
+        assert copied.split("\n") == stored
+    else:
+        assert "loc(" not in copied
+        assert "#loc" not in copied
+        drawn = [text for text in trace.lines().all_inner_texts() if text.strip()]
+        assert [line for line in copied.split("\n") if line.strip()][: len(drawn)] == drawn
+
+
 def test_locations_are_hidden_in_diffs_too(trace: TracePage, coalesce: str) -> None:
     trace.open(f"?pass={coalesce}")
     for side in ("left", "right"):

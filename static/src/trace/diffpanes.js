@@ -3,7 +3,7 @@ import { Text } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { blockDecorations, lineHeight } from "./blocks.js";
 import { context, layOut, pieceAt, rowsOf } from "./layout.js";
-import { lineMarks, matches, painter, withoutLocations } from "./paint.js";
+import { hideLocations, lineMarks, matches, painter } from "./paint.js";
 import { column, markedTint, numbers, paneState } from "./pane.js";
 import { sideBlocks, sidePainter, sideTint, unifiedBlocks, unifiedPainter, unifiedTint, unify, wordMarks } from "./sides.js";
 
@@ -111,7 +111,7 @@ export class DiffPanes {
     const options = { words: diff.renamed ? "unchanged or only renamed" : "unchanged", onOpen: this.#openFold };
     const common = /** @param {import("./model.js").Entry} of */ (of) => [
       painter.of(matches(shared.query)),
-      shared.locations ? [] : painter.of(withoutLocations(of.syntax)),
+      shared.locations ? [] : hideLocations(of.syntax),
     ];
     const [tint, marked] = [sideTint(this.#pieces, "b"), markedTint(shared.marked)];
     const left = paneState(before.text, against.syntax, `before: ${against.address}`, [
@@ -157,7 +157,7 @@ export class DiffPanes {
       }),
       column({ name: "cm-sign", words: (row) => signs[tint(row)] ?? "", widest: "+", tint: both }),
       painter.of(matches(shared.query)),
-      shared.locations ? [] : painter.of(withoutLocations(entry.syntax)),
+      shared.locations ? [] : hideLocations(entry.syntax),
       painter.of(unifiedPainter(unified, wordMarks(before, after, entry.syntax))),
       painter.of((line, out, columns) => mark({ ...place(line), number: lineOf(line.number, "b") }, out, columns)),
       EditorView.decorations.of(blockDecorations(text, unifiedBlocks(unified), options)),

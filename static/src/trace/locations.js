@@ -66,6 +66,21 @@ export function inlineLocations(line, syntax) {
   return spans;
 }
 
+/**
+ * What a text shows while locations are hidden.
+ * @param {string} text
+ * @param {Syntax} syntax
+ * @returns {string}
+ */
+export function withoutLocations(text, syntax) {
+  const lines = text.split("\n");
+  const hidden = new Set(locationRanges(lines, syntax).flatMap(([from, to]) => Array.from({ length: to - from }, (_, at) => from + at)));
+  return lines
+    .filter((_, at) => !hidden.has(at))
+    .map((line) => inlineLocations(line, syntax).reduceRight((left, [from, to]) => left.slice(0, from) + left.slice(to), line))
+    .join("\n");
+}
+
 /** @param {string} line @returns {Span[]} */
 function mlirLocations(line) {
   /** @type {Span[]} */

@@ -2,11 +2,10 @@
 // viewport, so a snapshot of any size costs the same.
 import { StringStream } from "@codemirror/language";
 import { Facet, RangeSet, StateEffect } from "@codemirror/state";
-import { Decoration, ViewPlugin } from "@codemirror/view";
+import { Decoration, EditorView, ViewPlugin } from "@codemirror/view";
 import { parsers } from "../languages/index.js";
-import { inlineLocations } from "./locations.js";
+import { inlineLocations, withoutLocations } from "./locations.js";
 
-/** @typedef {import("@codemirror/view").EditorView} EditorView */
 /** @typedef {import("@codemirror/state").Line} Line */
 /** @typedef {import("@codemirror/state").Range<Decoration>} DecorationRange */
 /** @typedef {import("./types.js").Syntax} Syntax */
@@ -113,11 +112,14 @@ export function tokens(syntax) {
 
 const hidden = Decoration.replace({});
 
-/** @param {Syntax} syntax @returns {Painter} leaves out the locations inside a line */
-export function withoutLocations(syntax) {
-  return (line, out) => {
-    for (const [from, to] of inlineLocations(line.text, syntax)) out.push(hidden.range(line.from + from, line.from + to));
-  };
+/** @param {Syntax} syntax @returns {import("@codemirror/state").Extension} leaves out the locations inside lines, also when they are copied */
+export function hideLocations(syntax) {
+  return [
+    painter.of((line, out) => {
+      for (const [from, to] of inlineLocations(line.text, syntax)) out.push(hidden.range(line.from + from, line.from + to));
+    }),
+    EditorView.clipboardOutputFilter.of((text) => withoutLocations(text, syntax)),
+  ];
 }
 
 /**

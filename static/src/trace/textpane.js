@@ -1,7 +1,7 @@
 // One snapshot as text.
 import { EditorView } from "@codemirror/view";
 import { blockDecorations, withoutLines } from "./blocks.js";
-import { lineMarks, matches, painter, withoutLocations } from "./paint.js";
+import { hideLocations, lineMarks, matches, painter } from "./paint.js";
 import { remarks } from "./remarks.js";
 import { markedTint, numbers, paneState } from "./pane.js";
 
@@ -29,7 +29,7 @@ export function showText(pane, doc, entry, said, shared) {
     painter.of(matches(shared.query)),
     shared.locations
       ? []
-      : [painter.of(withoutLocations(syntax)), EditorView.decorations.of(blockDecorations(doc.text, withoutLines(doc.hidden)))],
+      : [hideLocations(syntax), EditorView.decorations.of(blockDecorations(doc.text, withoutLines(doc.hidden)))],
   ]);
   const top = pane.scroller.scrollTop;
   pane.show(state);

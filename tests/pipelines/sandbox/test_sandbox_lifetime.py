@@ -86,6 +86,10 @@ def test_closing_leaves_nothing(tmp_path: Path, spec: ZygoteSpec) -> None:
     assert gone([zygote])
     assert list((tmp_path / "slots").iterdir()) == []
     sandbox.close()
+    with pytest.raises(SandboxUnavailable, match="closed"), sandbox.run("attacks:nothing", {}):
+        pass
+    assert sandbox.zygote_pid is None
+    assert list((tmp_path / "slots").iterdir()) == []
 
 
 def test_closing_ends_what_runs(make_server: Callable[..., Server], spec: ZygoteSpec) -> None:
