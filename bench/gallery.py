@@ -30,10 +30,10 @@ KERNELS = (
 MAX_RATIO = 2.0
 MIN_SMALLER = 30.0
 
-LATENCY_METHOD = f"""Each gallery kernel with one launch, for {", ".join(TARGETS)}, through `loupe serve`, warm.
-From the request that submits a new source, whose launch code is run to find the signature, until the last byte of
-the trace page that leads to all passes and PTX (`page`), and until SASS is there too (`whole`). Against
-`triton.compile` alone, timed inside a child forked from a warm process (`bare`), and one nvdisasm run over its
+LATENCY_METHOD = f"""{len(KERNELS)} gallery kernels with one launch each, for {", ".join(TARGETS)}, through
+`loupe serve`, warm. From the request that submits a new source, whose launch code is run to find the signature, until
+the last byte of the trace page that leads to all passes and PTX (`page`), and until SASS is there too (`whole`).
+Against `triton.compile` alone, timed inside a child forked from a warm process (`bare`), and one nvdisasm run over its
 cubin with the same flags. Times are medians of {REPEATS} alternating runs, in milliseconds; the ratios of the first
 table are medians over all cases."""
 SIZE_METHOD = """The `.loupe` file against the raw MLIR dump of the same compilation plus source, LLVM IR, PTX, cubin

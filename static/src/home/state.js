@@ -4,7 +4,7 @@
 /** @typedef {{name: string, line: number, arguments: KernelArgument[], autotuned: boolean, helper: boolean, launched: boolean}} Kernel */
 /** @typedef {{message: string, line: number | null, column: number | null}} SourceError line and column count from 1 */
 /** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null}} Discovery what POST /kernels answers */
-/** @typedef {{name: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
+/** @typedef {{name: string, group: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
 /** @typedef {{name: string, type: string, default: unknown, values?: unknown[] | null}} Option */
 /** @typedef {string | number | boolean | null} Value */
 
