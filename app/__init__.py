@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from flask import Flask
 
 from app import (
@@ -13,6 +11,7 @@ from app import (
     errors,
     events,
     examples,
+    exports,
     groups,
     home,
     kernels,
@@ -23,12 +22,11 @@ from app import (
     traces,
     wire,
 )
-from app.config import MAX_JSON_BYTES, Settings
+from app.config import MAX_JSON_BYTES, TEMPLATES, Settings
 from app.event_log import Watcher
 from app.services import EXTENSION, Services
 
-TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
-NOUNS = (home, traces, texts, groups, compiles, kernels, targets, examples, events, about, openapi)
+NOUNS = (home, traces, texts, groups, exports, compiles, kernels, targets, examples, events, about, openapi)
 
 
 def create_app(settings: Settings | None = None) -> Flask:

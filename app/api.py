@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -98,9 +98,17 @@ def parse_body(model: type[Parsed]) -> Parsed:
 
 
 def parse_query(model: type[Parsed]) -> Parsed:
-    """Read the query string into a model; raise ApiError 422 with the first fault in words."""
+    """Read the query string into a model; a field that is a tuple takes all that have its name.
+
+    Raises:
+        ApiError: 422 with the first fault in words.
+    """
+    given: dict[str, Any] = request.args.to_dict()
+    for name, part in model.model_fields.items():
+        if name in given and get_origin(part.annotation) is tuple:
+            given[name] = tuple(request.args.getlist(name))
     try:
-        return model.model_validate(request.args.to_dict())
+        return model.model_validate(given)
     except ValidationError as error:
         raise _invalid(error, "query") from None
 

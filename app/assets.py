@@ -38,6 +38,13 @@ class Assets:
         except (OSError, KeyError, ValueError):
             raise ApiError(503, f"The front end is not built: {name} is missing. Run make setup.") from None
 
+    def text(self, name: str) -> str:
+        """Return a built script or style; raise ApiError 503 where the front end is not built."""
+        try:
+            return (self.dist / self.file(name)).read_text(encoding="utf-8")
+        except OSError:
+            raise ApiError(503, f"The front end is not built: {name} is missing. Run make setup.") from None
+
     @property
     def version(self) -> float:
         """When the front end was built."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+
 MAX_SOURCE_BYTES = 1 << 20
 # JSON may write a byte of source as six characters.
 MAX_JSON_BYTES = 6 * MAX_SOURCE_BYTES + (64 << 10)

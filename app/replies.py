@@ -120,7 +120,7 @@ def group_reply(services: Services, group: Group, traces: list[Trace]) -> GroupR
     return GroupReply(
         id=group.id,
         url=f"/g/{group.id}",
-        created=_iso(group.created),
+        created=iso(group.created),
         traces=tuple(brief(services, trace) for trace in traces),
     )
 
@@ -132,7 +132,7 @@ def _common(trace: Trace, manifest: Manifest | None) -> dict[str, Any]:
         "url": f"/t/{trace.id}",
         "group": trace.group_id,
         "status": trace.status,
-        "created": _iso(trace.created),
+        "created": iso(trace.created),
         "kernel": trace.kernel,
         "target": trace.target,
         "config": trace.config,
@@ -169,5 +169,6 @@ def _times(session: Session, content: str) -> tuple[StageTime, ...] | None:
     return tuple(StageTime.model_validate(item) for item in data["times"]) if data else None
 
 
-def _iso(seconds: float) -> str:
+def iso(seconds: float) -> str:
+    """Return a moment in UTC as ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

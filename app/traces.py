@@ -243,7 +243,7 @@ def upload() -> UploadReply:
     return UploadReply(id=trace.id, url=f"/t/{trace.id}", content=trace.content or "")
 
 
-def file_name(trace: Trace) -> str:
+def file_name(trace: Trace, suffix: str = SUFFIX) -> str:
     """Return the name under which a trace is saved."""
     kernel = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in trace.kernel or "trace")
-    return f"{kernel[:80]}-{trace.target}{SUFFIX}"
+    return f"{kernel[:80]}-{trace.target}{suffix}"

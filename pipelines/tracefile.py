@@ -122,6 +122,11 @@ class TraceFile:
         return digest(self._canonical)
 
     @property
+    def data(self) -> bytes:
+        """The file itself."""
+        return self._data
+
+    @property
     def manifest_size(self) -> int:
         """Bytes of the manifest's JSON, known before it is parsed."""
         return len(self._canonical)

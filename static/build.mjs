@@ -1,6 +1,7 @@
 // Bundles each src/<page>/main.js and src/css/<page>.css (what pages share is in src/lib and src/css/parts) into dist/
 // under names that carry a content hash, and writes dist/manifest.json, {"home.js": "home-4F2A.js", ...}, which the
-// server's `asset("home.js")` reads.
+// server's `asset("home.js")` reads. What an exported trace carries in itself (export.js, export-worker.js, export.css) is
+// there too, each whole: no modules to fetch, no fonts.
 import { existsSync } from "node:fs";
 import { readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -35,6 +36,8 @@ async function pages() {
   return names.filter((name) => existsSync(path.join(source, name, "main.js"))).sort();
 }
 
+const exported = { "src/export/entry.js": "export.js", "src/export/worker.js": "export-worker.js" };
+
 /** Maps each entry's plain name, and each copied asset's, to its file in dist/. */
 function names(metafile) {
   const found = {};
@@ -43,11 +46,19 @@ function names(metafile) {
     const from = entryPoint ?? (/\.(js|css)$/.test(file) ? null : Object.keys(inputs)[0]);
     if (!from) continue;
     const parts = from.split("/");
-    const base = parts.at(-1) === "main.js" ? `${parts.at(-2)}.js` : parts.at(-1);
+    const base = parts.at(-1) === "main.js" ? `${parts.at(-2)}.js` : (exported[from] ?? parts.at(-1));
     found[base] = file;
   }
   return found;
 }
+
+/** A page from disk takes the system's fonts. */
+const withoutFonts = {
+  name: "without-fonts",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/parts\/fonts\.css$/ }, () => ({ contents: "", loader: "css" }));
+  },
+};
 
 const results = await Promise.all([
   build({
@@ -59,6 +70,8 @@ const results = await Promise.all([
   // Runs before the first paint, so it is a classic script of its own.
   build({ ...shared, entryPoints: ["src/lib/theme-early.js"], format: "iife" }),
   build({ ...shared, entryPoints: ["src/css/*.css"] }),
+  build({ ...shared, entryPoints: Object.keys(exported), format: "iife" }),
+  build({ ...shared, entryPoints: ["src/export/export.css"], plugins: [withoutFonts] }),
   build({ ...shared, entryPoints: ["src/favicon.svg"], loader: { ".svg": "copy" } }),
 ]);
 // Compressed once here, at the best level, instead of at every request.

@@ -3,73 +3,158 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from app.cli.options import home_option, json_option, settings
-from app.cli.source import open_trace
-from pipelines.trace import Manifest
+from app.cli.source import open_trace, shown_text
+from app.config import Settings
+from app.export_files import MANIFEST, contents, files, zipped
+from pipelines.analysis.diff import Diff, Lines, align
+from pipelines.analysis.mask import line_keys
+from pipelines.trace import Snapshot, TraceError
+from pipelines.tracefile import TraceFile
 
-ARTIFACTS = {
-    "llvm-ir": "kernel.ll",
-    "ptx": "kernel.ptx",
-    "sass": "kernel.sass",
-    "cubin": "kernel.cubin",
-    "ptxas-log": "ptxas.log",
-}
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("export")
 @click.argument("trace")
-@click.option("--dir", "directory", required=True, type=click.Path(file_okay=False), help="Folder to write into.")
+@click.option("--dir", "directory", type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
+@click.option("--zip", "zip_file", type=_FILE, help="Zip to write: the files of --dir.")
+@click.option("--html", "html_file", type=_FILE, help="HTML file to write: the trace page, to be opened from disk.")
+@click.option("--markdown", "markdown_file", type=_FILE, help="Markdown file to write, with the snippets chosen below.")
+@click.option("--item", "items", multiple=True, help="For --markdown: a text to show, such as ttgir:12, ptx or source.")
+@click.option("--lines", multiple=True, help="For --markdown: lines of the --item of the same place, such as 10-20.")
+@click.option("--diff", "diffs", multiple=True, help="For --markdown: ttgir:3..ttgir:9, or ttgir:9 alone.")
 @home_option
 @json_option
-def command(trace: str, directory: str, home: str | None, as_json: bool) -> None:
-    """Write a trace as files: the IR after every pass, numbered, the artifacts, the source and manifest.json."""
-    file = open_trace(trace, settings(home))
-    root = Path(directory)
+def command(
+    trace: str,
+    directory: Path | None,
+    zip_file: Path | None,
+    html_file: Path | None,
+    markdown_file: Path | None,
+    items: tuple[str, ...],
+    lines: tuple[str, ...],
+    diffs: tuple[str, ...],
+    home: str | None,
+    as_json: bool,
+) -> None:
+    """Write a trace as files: a folder or zip numbered by pass, one HTML file, or Markdown with chosen snippets.
+
+    TRACE is a .loupe file, a permalink or its id.
+    """
+    if not any((directory, zip_file, html_file, markdown_file)):
+        raise click.UsageError("say what to write: --dir, --zip, --html or --markdown")
+    if (items or lines or diffs) and not markdown_file:
+        raise click.UsageError("--item, --lines and --diff choose what --markdown shows")
+    found = settings(home)
+    file = open_trace(trace, found)
+    told = []
+    if directory:
+        told.append(_write_folder(file, directory))
+    if zip_file:
+        told.append(_write(zip_file, zipped(contents(file)), "zip"))
+    try:
+        if html_file:
+            told.append(_write(html_file, [_html(file, trace)], "html"))
+        if markdown_file:
+            text = _markdown(file, trace, found, (items, lines, diffs))
+            told.append(_write(markdown_file, [text.encode("utf-8", errors="replace")], "markdown"))
+    except TraceError as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps({key: value for one in told for key, value in one.data.items()}))
+        return
+    for one in told:
+        click.echo(one.words)
+
+
+class Written(NamedTuple):
+    """What was written, as data and in words."""
+
+    data: dict[str, object]
+    words: str
+
+
+def _write_folder(file: TraceFile, root: Path) -> Written:
     if root.exists() and any(root.iterdir()):
         raise click.ClickException(f"{root} is not empty; name a new folder")
+    digests = dict(files(file.manifest))
     written: list[dict[str, str | int]] = []
-    for name, digest in files(file.manifest):
-        data = file.blob(digest)
-        write(root / name, data)
-        written.append({"name": name, "digest": digest, "bytes": len(data)})
-    write(root / "manifest.json", file.manifest.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
-    if as_json:
-        click.echo(json.dumps({"dir": str(root), "manifest": "manifest.json", "files": written}))
-    else:
-        click.echo(f"wrote {len(written) + 1} files to {root}")
+    for name, data in contents(file):
+        _save(root / name, [data])
+        if name in digests:
+            written.append({"name": name, "digest": digests[name], "bytes": len(data)})
+    listing: dict[str, object] = {"dir": str(root), "manifest": MANIFEST, "files": written}
+    return Written(listing, f"wrote {len(written) + 1} files to {root}")
 
 
-def write(path: Path, data: bytes) -> None:
+def _write(path: Path, parts: Iterable[bytes], kind: str) -> Written:
+    _save(path, parts)
+    return Written({kind: str(path)}, f"wrote {path}")
+
+
+def _save(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file and the folders above it; raise click.ClickException where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with path.open("wb") as out:
+            for part in parts:
+                out.write(part)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 
-def files(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield each file's path below the folder, whatever names a trace carries, and the digest of its bytes."""
-    yield "kernel.py", manifest.kernel.source
-    for number, stage in enumerate(manifest.stages, 1):
-        folder = f"{number:02}-{safe(stage.name)}"
-        width = max(3, len(str(len(stage.passes))))
-        if stage.input:
-            yield f"{folder}/{0:0{width}}-input.mlir", stage.input
-        for item in stage.passes:
-            if item.text:
-                name = f"{item.name}-{item.step}" if item.step else item.name
-                yield f"{folder}/{item.ordinal:0{width}}-{safe(name)}.mlir", item.text
-    for number, artifact in enumerate(manifest.artifacts, 1):
-        yield ARTIFACTS.get(artifact.name, f"artifact-{number:02}-{safe(artifact.name)}"), artifact.digest
+def _html(file: TraceFile, name: str) -> bytes:
+    from app.cli.text import summary_of
+    from app.errors import ApiError
+    from app.export_html import Page, render
+
+    known: dict[tuple[str, str], Diff] = {}
+
+    def aligned(before: str, after: str, a: Lines, b: Lines) -> Diff:
+        known[before, after] = align(a, b)
+        return known[before, after]
+
+    summary = summary_of(file, aligned)
+    try:
+        return render(Page(file, summary, lambda before, after: known.get((before.text, after.text)), link=_link(name)))
+    except ApiError as error:
+        raise click.ClickException(error.message) from None
 
 
-def safe(name: str) -> str:
-    """Return a name that is one plain path component."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "unnamed"
+def _markdown(file: TraceFile, name: str, found: Settings, wanted: tuple[tuple[str, ...], ...]) -> str:
+    from app.export_markdown import Trace, markdown, parts_of
+
+    trace = Trace(
+        manifest=file.manifest,
+        text=lambda snapshot: shown_text(file, snapshot),
+        diff=lambda before, after: align(*(_lines(file, side) for side in (before, after))),
+        link=_link(name),
+        defaults=_defaults(found, file),
+    )
+    return markdown(trace, parts_of(file.manifest, *wanted))
+
+
+def _lines(file: TraceFile, snapshot: Snapshot) -> Lines:
+    text = shown_text(file, snapshot)
+    return Lines(text, snapshot.syntax, line_keys(text, snapshot.syntax))
+
+
+def _defaults(found: Settings, file: TraceFile) -> dict[str, object] | None:
+    from app.database import look
+    from app.exports import defaults_of
+
+    if not found.database.exists():
+        return None
+    with look(found.database) as session:
+        return defaults_of(session, file.manifest)
+
+
+def _link(name: str) -> str | None:
+    return name if name.startswith(("http://", "https://")) else None

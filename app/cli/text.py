@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pipelines.analysis.mask import line_keys
-from pipelines.analysis.summary import Row, Summary, summarize
+from pipelines.analysis.summary import AlignOf, Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Manifest, Pass, Stage
 from pipelines.tracefile import TraceFile
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 NAME_WIDTH = 44
 
 
-def summary_of(file: TraceFile) -> Summary:
-    """Compute what every pass of a trace changed."""
+def summary_of(file: TraceFile, align_of: AlignOf | None = None) -> Summary:
+    """Compute what every pass of a trace changed; ``align_of`` as in ``summarize``."""
     sass = file.manifest.artifact("sass")
 
     def shown(name: str) -> bytes:
         return strip_encodings(file.blob(name)) if sass and name == sass.digest else file.blob(name)
 
-    return summarize(file.manifest, shown, lambda _name, text, syntax: line_keys(text, syntax))
+    return summarize(file.manifest, shown, lambda _name, text, syntax: line_keys(text, syntax), align_of)
 
 
 def describe(file: TraceFile) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.export import safe
 from app.config import Settings
+from app.export_files import safe
 from pipelines.trace import digest
 from tests.app.helpers import CUBIN, PTX, SASS, SOURCE, Built, Home, loupe
 from tests.conftest import EXAMPLES

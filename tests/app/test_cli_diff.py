@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.diff import unified
+from app.unified import unified
 from pipelines.analysis.diff import Lines, align
 from pipelines.analysis.mask import line_keys
 from tests.app.helpers import Built, loupe

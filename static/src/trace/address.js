@@ -19,9 +19,24 @@ const views = ["diff", "unified", "before", "text"];
 /** @type {Tab[]} */
 const tabs = ["passes", "source", "diagnostics", "resources", "about", "details"];
 
-/** @param {URL | Location} url @param {string | null} fallback the pass shown where the URL names none @returns {State} */
-export function readState(url, fallback) {
-  const query = new URLSearchParams(url.search);
+/**
+ * How the state stands in the URL.
+ * @typedef {object} Place
+ * @property {(fallback: string | null) => State} read `fallback` is the pass shown where the URL names none
+ * @property {(state: State) => string} write the new URL, relative
+ */
+
+/** @type {Place} */
+export const queryPlace = {
+  read: (fallback) => readState(new URLSearchParams(location.search), readLines(location.hash), fallback),
+  write: (state) => {
+    const text = writeQuery(state);
+    return (text ? `?${text}` : location.pathname) + (state.lines ? `#${writeLines(state.lines)}` : "");
+  },
+};
+
+/** @param {URLSearchParams} query @param {[number, number] | null} lines @param {string | null} fallback @returns {State} */
+export function readState(query, lines, fallback) {
   const view = query.get("view") === "after" ? "text" : query.get("view");
   const pass = query.get("pass") ?? fallback;
   const source = pass === "source";
@@ -33,12 +48,12 @@ export function readState(url, fallback) {
     tab: tabs.find((name) => name === tab) ?? "passes",
     locations: query.get("locations") === "1",
     raw: query.get("raw") === "1",
-    lines: readLines(url.hash),
+    lines,
   };
 }
 
-/** @param {State} state @returns {string} the query and fragment */
-export function writeState(state) {
+/** @param {State} state @returns {string} all but the marked lines */
+export function writeQuery(state) {
   const query = new URLSearchParams();
   if (state.tab === "source") query.set("pass", "source");
   else if (state.pass) query.set("pass", state.pass);
@@ -47,8 +62,7 @@ export function writeState(state) {
   if (state.against) query.set("against", state.against);
   if (state.locations) query.set("locations", "1");
   if (state.raw) query.set("raw", "1");
-  const text = query.toString().replaceAll("%3A", ":");
-  return (text ? `?${text}` : location.pathname) + writeLines(state.lines);
+  return query.toString().replaceAll("%3A", ":");
 }
 
 /** @param {string} hash @returns {[number, number] | null} */
@@ -59,10 +73,9 @@ export function readLines(hash) {
   return first < 1 || last < 1 ? null : [Math.min(first, last), Math.max(first, last)];
 }
 
-/** @param {[number, number] | null} lines */
-function writeLines(lines) {
-  if (!lines) return "";
-  return lines[0] === lines[1] ? `#L${lines[0]}` : `#L${lines[0]}-L${lines[1]}`;
+/** @param {[number, number]} lines @returns {string} `L3` or `L3-L7` */
+export function writeLines(lines) {
+  return lines[0] === lines[1] ? `L${lines[0]}` : `L${lines[0]}-L${lines[1]}`;
 }
 
 // Browsers refuse scripts that replace the address too often, as a held key would.
@@ -76,14 +89,15 @@ export class Router {
   #pending;
   #written = -writeDelay;
 
-  /** @param {string | null} fallback */
-  constructor(fallback) {
+  /** @param {string | null} fallback @param {Place} place */
+  constructor(fallback, place) {
     this.fallback = fallback;
-    this.state = readState(location, fallback);
+    this.place = place;
+    this.state = place.read(fallback);
     addEventListener("popstate", () => {
       clearTimeout(this.#pending);
       this.#pending = undefined;
-      this.#set(readState(location, this.fallback));
+      this.#set(place.read(this.fallback));
     });
     addEventListener("pagehide", () => this.flush());
   }
@@ -101,8 +115,8 @@ export class Router {
   go(patch, how = "push") {
     const state = { ...this.state, ...patch };
     if (how === "push") this.flush();
-    const url = writeState(state);
-    const pushed = how === "push" && url !== location.search + location.hash;
+    const url = this.place.write(state);
+    const pushed = how === "push" && new URL(url, location.href).href !== location.href;
     if (pushed) history.pushState(null, "", url);
     this.#set(state);
     if (pushed) return;
@@ -119,7 +133,7 @@ export class Router {
   #write() {
     clearTimeout(this.#pending);
     this.#pending = undefined;
-    history.replaceState(null, "", writeState(this.state));
+    history.replaceState(null, "", this.place.write(this.state));
     this.#written = performance.now();
   }
 

@@ -1,6 +1,6 @@
 // Search: marks and walks the matches in the text in view, and lists those of all passes.
 import { RegExpCursor } from "@codemirror/search";
-import { api, ApiError } from "../lib/api.js";
+import { ApiError } from "../lib/api.js";
 import { debounce, el, need } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
 
@@ -25,9 +25,9 @@ export class Find {
   query = null;
   #turn = 0;
 
-  /** @param {string} base the trace's API @param {Searched} page */
-  constructor(base, page) {
-    this.base = base;
+  /** @param {import("./types.js").Backend} backend @param {Searched} page */
+  constructor(backend, page) {
+    this.backend = backend;
     this.page = page;
     this.form = need("[data-find]", HTMLFormElement);
     this.field = need("input", HTMLInputElement, this.form);
@@ -145,9 +145,9 @@ export class Find {
     const turn = ++this.#turn;
     const q = this.field.value;
     if (!this.query || q.length < 2) return this.#fill([], "");
-    const regex = this.regex.getAttribute("aria-pressed") === "true" ? "1" : "0";
+    const regex = this.regex.getAttribute("aria-pressed") === "true";
     try {
-      const { hits, truncated } = await api(`${this.base}/search?${new URLSearchParams({ q, regex })}`);
+      const { hits, truncated } = await this.backend.search(q, regex);
       if (turn !== this.#turn) return;
       const note = truncated ? `the first ${plural(hits.length, "line")}; narrow the search to see others` : "";
       this.#fill(hits, hits.length ? note : "no line of any pass matches");

@@ -5,11 +5,13 @@ import { wireKeys } from "./keys.js";
 import { TracePage } from "./page.js";
 import { Progress } from "./progress.js";
 import { refresh } from "./refresh.js";
+import { Server } from "./server.js";
 
 // Tells the server that this browser fetches texts itself, so that it need not highlight them into the page.
 document.cookie = "scripted=1; path=/; max-age=31536000; samesite=lax";
 
-const page = new TracePage();
+const server = new Server(need("#main", HTMLElement).dataset.trace ?? "");
+const page = new TracePage(server);
 wireKeys(page, typing);
 need("[data-share]", HTMLButtonElement).addEventListener("click", async () => {
   try {
@@ -26,7 +28,7 @@ if (main.hasAttribute("data-ready")) void page.load();
 if (working) {
   let fresh = Promise.resolve();
   const renew = () => void (fresh = fresh.then(() => refresh(page)));
-  new Progress(page.texts.base, () => !main.hasAttribute("data-ready"), {
+  new Progress(server.base, () => !main.hasAttribute("data-ready"), {
     onReady: renew,
     onDone: renew,
     onLost: () => notice("The server ended the progress of this page. Reload it to see how far the compilation is.", "error"),

@@ -1,7 +1,6 @@
 // The trace page as a whole: one state, and the parts that show it.
-import { api } from "../lib/api.js";
 import { need } from "../lib/dom.js";
-import { Router } from "./address.js";
+import { queryPlace, Router } from "./address.js";
 import { Card } from "./card.js";
 import { Drawer, selectTab, wireColumns, wireTabs } from "./columns.js";
 import { Find } from "./find.js";
@@ -14,17 +13,21 @@ import { Texts } from "./texts.js";
 import { planView, Work } from "./work.js";
 
 /** @typedef {import("./address.js").State} State */
-/** @typedef {import("./types.js").Trace} Trace */
 
 export class TracePage {
   /** @type {Model} */
   model;
 
-  constructor() {
+  /**
+   * @param {import("./types.js").Backend} backend
+   * @param {import("./address.js").Place} [place] where the state stands in the URL
+   */
+  constructor(backend, place = queryPlace) {
     this.main = need("#main", HTMLElement);
     const id = this.main.dataset.trace ?? "";
-    this.texts = new Texts(id);
-    this.router = new Router(this.main.dataset.address ?? null);
+    this.backend = backend;
+    this.texts = new Texts(backend);
+    this.router = new Router(this.main.dataset.address ?? null, place);
     this.model = new Model({ id, status: "queued", group: null, manifest: null, summary: null, pending: [] });
     const hosts = { root: need("#panes", HTMLElement), left: need("#left", HTMLElement), right: need("#right", HTMLElement) };
     this.work = new Work(hosts, this.router, this.texts);
@@ -38,7 +41,7 @@ export class TracePage {
       onPass: (address) => this.open(address),
     });
     this.work.remarksOf = (entry) => this.model.remarksOn(entry);
-    this.find = new Find(this.texts.base, this.#findPage());
+    this.find = new Find(backend, this.#findPage());
     this.drawer = new Drawer(this.main);
     wireColumns(this.main);
     wireTabs((tab) => this.router.go({ tab: /** @type {import("./address.js").Tab} */ (tab), lines: null }));
@@ -90,8 +93,7 @@ export class TracePage {
 
   /** Reads the trace, and shows it once it holds anything. */
   async load() {
-    /** @type {Trace} */
-    const trace = await api(this.texts.base);
+    const trace = await this.backend.trace();
     this.model = new Model(trace);
     this.heading.use(this.model);
     this.strip.draw(this.model);

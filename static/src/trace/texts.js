@@ -1,6 +1,5 @@
 // Texts and alignments of a trace: fetched once, kept while they fit, fetched ahead when idle.
 import { Text } from "@codemirror/state";
-import { api, ApiError } from "../lib/api.js";
 import { locationRanges } from "./locations.js";
 
 /** @typedef {import("./types.js").Diff} Diff */
@@ -58,9 +57,9 @@ export class Texts {
   /** @type {Map<string, Promise<any>>} */
   #flying = new Map();
 
-  /** @param {string} id the trace's */
-  constructor(id) {
-    this.base = `/api/v1/traces/${encodeURIComponent(id)}`;
+  /** @param {import("./types.js").Backend} backend */
+  constructor(backend) {
+    this.backend = backend;
   }
 
   /** @param {string} digest @param {Syntax} syntax @param {boolean} raw */
@@ -77,8 +76,7 @@ export class Texts {
   async doc(digest, syntax, raw) {
     const key = docKey(digest, syntax, raw);
     return this.#docs.get(key) ?? this.#once(key, async () => {
-      const suffix = syntax === "sass" && raw ? "?raw=1" : "";
-      const doc = readDoc(await this.#text(`${this.base}/texts/${digest}${suffix}`), syntax);
+      const doc = readDoc(await this.backend.text(digest, syntax === "sass" && raw), syntax);
       this.#docs.set(key, doc, doc.size);
       return doc;
     });
@@ -93,8 +91,7 @@ export class Texts {
   async diff(from, to) {
     const key = `${from} ${to}`;
     return this.#diffs.get(key) ?? this.#once(key, async () => {
-      const query = new URLSearchParams({ from, to });
-      const diff = await api(`${this.base}/diff?${query}`);
+      const diff = await this.backend.diff(from, to);
       this.#diffs.set(key, diff, 1);
       return diff;
     });
@@ -107,14 +104,6 @@ export class Texts {
     const promise = start().finally(() => this.#flying.delete(key));
     this.#flying.set(key, promise);
     return promise;
-  }
-
-  /** @param {string} url */
-  async #text(url) {
-    const response = await fetch(url).catch(() => null);
-    if (response?.ok) return response.text();
-    if (!response) throw new ApiError(0, "unreachable", "Loupe does not answer. Is `loupe serve` still running?");
-    throw new ApiError(response.status, "unreadable", `This text could not be read: the server answered ${response.status}.`);
   }
 }
 

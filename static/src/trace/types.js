@@ -70,7 +70,21 @@
  * @typedef {[kind: number, a1: number, a2: number, b1: number, b2: number]} Op
  */
 
-/** @typedef {{ops: Op[], plus: number, minus: number, renamed: number, fallback: boolean}} Diff */
+/**
+ * An alignment; `fallback`: only the common head and tail are aligned; `rough`: names were not followed.
+ * @typedef {{ops: Op[], plus: number, minus: number, renamed: number, fallback: boolean, rough?: boolean}} Diff
+ */
 /** @typedef {{address: string, line: number, text: string}} Hit */
+
+/** @typedef {{hits: Hit[], truncated: boolean}} Found */
+
+/**
+ * Where a page's data comes from: the server, or the page's own file. What fails throws an ApiError.
+ * @typedef {object} Backend
+ * @property {() => Promise<Trace>} trace
+ * @property {(digest: string, raw: boolean) => Promise<string>} text SASS without encodings unless `raw`
+ * @property {(from: string, to: string) => Promise<Diff>} diff of two addresses
+ * @property {(q: string, regex: boolean) => Promise<Found>} search
+ */
 
 export {};

@@ -1,0 +1,14 @@
+// What the page and its worker tell each other, and what the file carries beside the .loupe file.
+
+/**
+ * @typedef {object} Extra
+ * @property {Omit<import("../trace/types.js").Trace, "manifest">} trace
+ * @property {Record<string, [plus: number, minus: number, renamed: number, fallback: number, runs: number[]]>} diffs by
+ *   the numbers of the two texts in the archive, "3 4"; each op is three numbers: its kind, and how many lines of each text it covers
+ * @property {Record<string, string>} plain SASS without encodings, by digest
+ */
+
+/** @typedef {{id: number, call: "open" | "text" | "diff" | "find", argument: unknown}} Request */
+/** @typedef {{id: number, value?: any, error?: string}} Reply */
+
+export {};
