@@ -79,7 +79,7 @@ export class Heading {
     const words = [syntaxNames[syntax], stage, facts && plural(facts.lines, "line"), facts && bytes(facts.bytes)];
     if (diff?.renamed) words.push(`${plural(diff.renamed, "line")} only renamed, tinted`);
     if (diff?.fallback) words.push("too long to align but for its ends");
-    if (diff?.rough) words.push("aligned by this page: names are not followed, so a line may pair with one that only reads alike");
+    if (diff?.rough) words.push("aligned here, names not followed");
     this.foot.textContent = words.filter(Boolean).join(" · ");
   }
 
