@@ -23,6 +23,7 @@ from triton.experimental.gluon._runtime import GluonASTSource
 
 from pipelines.json_values import json_safe
 from pipelines.kernels.capture import Capture, Launch
+from pipelines.kernels.inductor import modules as inductor
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
@@ -49,6 +50,7 @@ def warm(directory: Path) -> None:
         "\nclass Plain:\n    dtype = 'fp32'\n    data_ptr = lambda self: 256\n\nwarm[(1,)](Plain(), 128, BLOCK=128)\n"
     )
     virtualize_locations()
+    inductor.warm()
     capture = Capture(_target("sm_80"), chip("sm_80").properties(), str(name))
     capture.install()
     execute(str(name), {"__name__": "warm"})

@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from pipelines.kernels.capture import Capture, Launch, Trouble
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import parse_options, plain, read_options, shown
+from pipelines.triton_path.declared import run_declared
 from pipelines.triton_path.errors import UserError, frames, words
 from pipelines.triton_path.given import check_names, given_launches, is_named, refuse_interpreted
 from pipelines.triton_path.running import Ran, run_source
@@ -23,13 +24,14 @@ Request = dict[str, Any]
 
 @dataclass
 class Found:
-    """The launch to compile and its options, with what else was found on the way to it."""
+    """The launch to compile and its options, with what else was found on the way to it; ``guessed`` names arguments."""
 
     launch: Launch
     options: Any
     ran: Ran
     captured: bool
     notes: list[dict[str, JsonValue]] = field(default_factory=list)
+    guessed: frozenset[str] = frozenset()
 
 
 def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
@@ -43,9 +45,11 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     overriding = read_options(backend, request["options"])
     capture = Capture(target, request["properties"], request["file"])
     capture.install()
-    ran = run_source(request["file"], main=captured)
+    declared = run_declared(request["file"]) if captured else None
+    ran = declared.ran if declared else run_source(request["file"], main=captured)
     capture.remove()
-    launches = _captured(capture, ran, request) if captured else _given(ran, request, backend)
+    made = declared.launches if declared else capture.launches
+    launches = _captured(made, ran, request) if captured else _given(ran, request, backend)
     distinct: dict[str, Launch] = {}
     for launch in launches:
         launch.options = {**plain(launch.options), **overriding}
@@ -58,12 +62,19 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     launch = launches[number]
     options = parse_options(backend, launch.options, label(launch) or launch.function.__name__)
     notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if captured else []
-    return Found(launch, options, ran, captured, notes)
+    chosen = declared.chosen.get(launch.function.__name__, frozenset()) if declared else frozenset()
+    chosen -= {*request["constexprs"]}
+    if chosen:
+        words = (
+            f"{', '.join(sorted(chosen))} and num_warps are a first choice: the decorator leaves them to the autotuner"
+        )
+        notes.append({"message": words, "file": ran.file, "line": None, "column": None})
+    return Found(launch, options, ran, captured, notes, chosen)
 
 
-def _captured(capture: Capture, ran: Ran, request: Request) -> list[Launch]:
+def _captured(made: list[Launch], ran: Ran, request: Request) -> list[Launch]:
     wanted = request["kernel"]
-    launches = [x for x in capture.launches if wanted is None or is_named(x.function, wanted, ran.namespace)]
+    launches = [x for x in made if wanted is None or is_named(x.function, wanted, ran.namespace)]
     if not launches:
         raise _never(ran, repr(wanted) if wanted else "a kernel")
     for name, value in request["constexprs"].items():
@@ -121,7 +132,8 @@ def write_launch(found: Found) -> None:
     launch, namespace = found.launch, found.ran.namespace
     names = launch.function.arg_names
     arguments = [
-        _argument(name, launch.signature[name], (index,), launch, namespace) for index, name in enumerate(names)
+        {**_argument(name, launch.signature[name], (index,), launch, namespace), "guessed": name in found.guessed}
+        for index, name in enumerate(names)
     ]
     values = [passed(name, value, namespace) for name, value in zip(names, launch.values, strict=False)]
     data = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import linecache
 import os
@@ -93,13 +94,23 @@ def run_source(file: str, *, main: bool) -> Ran:
 
 
 def execute(file: str, namespace: dict[str, Any]) -> None:
-    """Execute a file; its text is kept, since Triton reads it again when the source may have moved elsewhere."""
+    """Execute a file and keep its text."""
     data = Path(file).read_bytes()
     code = compile(data, file, "exec")
+    keep_text(file, data)
+    exec(code, namespace)  # noqa: S102 - running user code is this child's purpose, and it is confined
+
+
+def execute_tree(tree: ast.Module, file: str, namespace: dict[str, Any]) -> None:
+    """Execute a part of a file."""
+    exec(compile(tree, file, "exec"), namespace)  # noqa: S102 - as above
+
+
+def keep_text(file: str, data: bytes) -> None:
+    """Have a file's text at hand for Triton, wherever the source may move to."""
     with suppress(SyntaxError, UnicodeDecodeError):
         text = importlib.util.decode_source(data)
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(code, namespace)  # noqa: S102 - running user code is this child's purpose, and it is confined
 
 
 def _module_name(stem: str) -> str:

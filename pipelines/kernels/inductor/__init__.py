@@ -1,0 +1,1 @@
+"""TorchInductor's output code: its decorators carry the signatures, so it is compiled as pasted, without torch."""

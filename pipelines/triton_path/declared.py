@@ -1,0 +1,68 @@
+"""Launches that a source's own decorators declare: TorchInductor's output. Runs inside the confined child."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.kernels.capture import Launch
+from pipelines.kernels.inductor import hints, source
+from pipelines.kernels.inductor.launches import InductorError, declared_in, launch_of
+from pipelines.kernels.inductor.modules import install
+from pipelines.triton_path import slot
+from pipelines.triton_path.errors import UserError
+from pipelines.triton_path.running import Ran, execute_tree, keep_text
+
+
+@dataclass(frozen=True)
+class DeclaredLaunches:
+    """A source that was run for its kernels only; ``chosen`` holds by kernel what its decorator leaves open."""
+
+    ran: Ran
+    launches: list[Launch]
+    chosen: dict[str, frozenset[str]]
+
+
+def run_declared(file: str) -> DeclaredLaunches | None:
+    """Run what makes a file's declared kernels; return None where it declares none, or does not parse."""
+    try:
+        data = Path(file).read_bytes()
+        tree = ast.parse(data, file)
+        embedded = source.embedded(tree) if source.is_output(tree) else None
+    except (SyntaxError, ValueError, RecursionError):  # told when the source is run as it is
+        return None
+    if embedded is None:
+        return None
+    install()
+    keep_text(file, data)
+    module = types.ModuleType(Path(file).stem)
+    module.__file__ = file
+    namespace = module.__dict__
+    namespace |= {name: getattr(hints, name) for name in source.REMOVED}
+    launches: list[Launch] = []
+    chosen: dict[str, frozenset[str]] = {}
+    error: BaseException | None = None
+    try:
+        execute_tree(source.kernels_only(tree), file, namespace)
+        for item in embedded:
+            inner = ast.increment_lineno(ast.parse(item.text, file), item.line - 1)
+            execute_tree(source.kernels_only(inner), file, namespace)
+        for kernel in declared_in(namespace):
+            launch, names = launch_of(kernel)
+            launches.append(launch)
+            chosen[launch.function.__name__] = frozenset(names)
+            namespace[launch.function.__name__] = launch.function
+    except MemoryError:
+        raise
+    except InductorError as raised:
+        error = UserError(str(raised))
+    except BaseException as raised:  # the source may end in any way, also by SystemExit
+        error = raised
+    finally:
+        os.chdir(slot.directory())
+        tempfile.tempdir = str(slot.directory())
+    return DeclaredLaunches(Ran(file, namespace, error), launches, chosen)
