@@ -28,6 +28,7 @@ from pipelines.trace import (
     digest,
 )
 from pipelines.triton_path.output import MAX_ARTIFACT, ArgumentMade, Output
+from pipelines.triton_path.removed import hint_of
 from pipelines.triton_path.spec import CompileSpec
 from pipelines.triton_path.stages import build_stages, is_flush, unprinted_stage
 from pipelines.triton_path.targets import chip
@@ -247,7 +248,7 @@ def _error(output: Output, stage: str | None, address: str | None) -> Failure:
         message = errors[0] if errors else "the pass failed without saying why"
     elif not error.user and error.type != "CompilationError":
         message = message if message.startswith(error.type) else f"{error.type}: {message}"
-    return Failure(kind="error", stage=stage, address=address, message=message)
+    return Failure(kind="error", stage=stage, address=address, message=message, hint=hint_of(message))
 
 
 def _ptxas_message(output: Output) -> str:
