@@ -10,7 +10,7 @@ import contextlib
 import copy
 import functools
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,10 +51,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that went wrong in the launch code without ending it; ``line`` is the source's, from 1."""
+    """Something that went wrong in the launch code without ending it; ``file`` and ``line`` (from 1) say where."""
 
     what: str
     error: Exception | None
+    file: str | None
     line: int | None
 
 
@@ -70,12 +71,12 @@ class Capture:
     Args:
         target: what the launches are made for.
         properties: the device's properties, as Triton's driver names them.
-        file: the source's name, by which troubles find their line.
+        files: the names of the source's files, by which troubles find their line.
     """
 
-    def __init__(self, target: GPUTarget, properties: dict[str, int], file: str | None = None) -> None:
+    def __init__(self, target: GPUTarget, properties: dict[str, int], files: Collection[str] = ()) -> None:
         self._driver = CaptureDriver(target, properties)
-        self._file = file
+        self._files = files
         self._tunings: list[_Tuning] = []
         self._launches: dict[str, Launch] = {}
         self._replaced: list[tuple[Any, str, Any]] = []
@@ -207,8 +208,9 @@ class Capture:
             self._trouble(what, error)
 
     def _trouble(self, what: str, error: Exception | None = None) -> None:
-        frames = [frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_filename == self._file]
-        found = Trouble(what, error, frames[0].f_lineno if frames else None)
+        frames = [frame for frame, _ in traceback.walk_stack(None) if frame.f_code.co_filename in self._files]
+        at = (frames[0].f_code.co_filename, frames[0].f_lineno) if frames else (None, None)
+        found = Trouble(what, error, *at)
         if len(self.troubles) < MAX_TROUBLES and what not in {trouble.what for trouble in self.troubles}:
             self.troubles.append(found)
 

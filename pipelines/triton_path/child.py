@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
 from pipelines.triton_path.flush import Flusher
+from pipelines.triton_path.imports import Sources
 from pipelines.triton_path.instrument import Instrument
 from pipelines.triton_path.launches import Request, find_launch, write_launch
 from pipelines.triton_path.running import execute
@@ -51,7 +53,7 @@ def warm(directory: Path) -> None:
     )
     virtualize_locations()
     inductor.warm()
-    capture = Capture(_target("sm_80"), chip("sm_80").properties(), str(name))
+    capture = Capture(_target("sm_80"), chip("sm_80").properties())
     capture.install()
     execute(str(name), {"__name__": "warm"})
     capture.remove()
@@ -92,7 +94,7 @@ def compile_kernel(request: Request) -> None:
     """
     slot.enter()
     faulthandler.disable()  # a crash is told by its signal; a traceback of this project's own files helps nobody
-    os.environ["TRITON_CACHE_DIR"] = str(slot.directory() / "cache")
+    os.environ["TRITON_CACHE_DIR"] = str(slot.directory() / ".cache")
     launch: Launch | None = None
     options: Any = None
 
@@ -114,13 +116,13 @@ def compile_kernel(request: Request) -> None:
     except BaseException as error:  # the user's source may raise anything, and it is all a result
         if out_of_memory(error):
             raise MemoryError from error
-        _write_error(error, request["file"], launch, instrument.stage)
+        _write_error(error, Sources.of(request).own, launch, instrument.stage)
 
 
-def _write_error(error: BaseException, file: str, launch: Launch | None, stage: str | None) -> None:
+def _write_error(error: BaseException, own: Collection[str], launch: Launch | None, stage: str | None) -> None:
     """Write ``error.json``; before its first stage an error without a place is at the kernel."""
     kernel = launch.function if launch and stage is None else None
-    data = {**describe(error, file, kernel), "stage": stage, "user": isinstance(error, UserError)}
+    data = {**describe(error, own, kernel), "stage": stage, "user": isinstance(error, UserError)}
     slot.write_output("error.json", json.dumps(data))
 
 

@@ -48,16 +48,24 @@ _OWN_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, si
 class Compiler:
     """Owns the sandbox of the default toolchain; safe to use from several threads."""
 
-    def __init__(self, directory: Path, *, trust_code: bool = False, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        trust_code: bool = False,
+        limits: Limits | None = None,
+        libraries: tuple[Path, ...] = (),
+    ) -> None:
+        """Prepare; ``libraries`` are further folders of installed packages that a source may import from."""
         self.limits = limits or Limits()
         package = Path(__file__).resolve().parents[2]
         spec = ZygoteSpec(
             name="triton",
             python=Path(sys.executable),
             preload=CHILD,
-            read_only=(triton_root(),),
+            read_only=(triton_root(), *libraries),
             executables=binaries(),
-            path=(package,),
+            path=(package, *libraries),
         )
         self._sandbox = Sandbox(spec, directory, limits=self.limits, trust_code=trust_code)
         self._described: Described | None = None
@@ -156,13 +164,14 @@ class Compiler:
         self, spec: CompileSpec, environment: dict[str, str], poll: Callable[[Slot], None] | None
     ) -> AbstractContextManager[Finished]:
         request: dict[str, JsonValue] = {
-            **spec.model_dump(mode="json", exclude={"source"}),
+            **spec.model_dump(mode="json", exclude={"source", "files"}),
+            "files": list[JsonValue](sorted(spec.files)),
             "properties": dict(chip(spec.target).properties()),
         }
         return self._sandbox.run(
             f"{CHILD}:compile_kernel",
             request,
-            {spec.file: spec.source.encode()},
+            {path: text.encode() for path, text in {**spec.files, spec.file: spec.source}.items()},
             env={**_ENVIRONMENT, **environment},
             poll=poll,
         )

@@ -15,7 +15,8 @@ from pipelines.kernels.inductor.launches import InductorError, declared_in, laun
 from pipelines.kernels.inductor.modules import install
 from pipelines.triton_path import slot
 from pipelines.triton_path.errors import UserError
-from pipelines.triton_path.running import Ran, execute_tree, keep_text
+from pipelines.triton_path.imports import Sources, keep_text
+from pipelines.triton_path.running import Ran, execute_tree
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class DeclaredLaunches:
     chosen: dict[str, frozenset[str]]
 
 
-def run_declared(file: str) -> DeclaredLaunches | None:
+def run_declared(sources: Sources) -> DeclaredLaunches | None:
     """Run what makes a file's declared kernels; return None where it declares none, or does not parse."""
+    file = sources.file
     try:
         data = Path(file).read_bytes()
         tree = ast.parse(data, file)
@@ -65,4 +67,4 @@ def run_declared(file: str) -> DeclaredLaunches | None:
     finally:
         os.chdir(slot.directory())
         tempfile.tempdir = str(slot.directory())
-    return DeclaredLaunches(Ran(file, namespace, error), launches, chosen)
+    return DeclaredLaunches(Ran(sources, namespace, error), launches, chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,20 +21,20 @@ class UserError(Exception):
     """Something the user has to change; the message says what."""
 
 
-def describe(error: BaseException, file: str, kernel: JITCallable | None = None) -> dict[str, Any]:
+def describe(error: BaseException, own: Collection[str], kernel: JITCallable | None = None) -> dict[str, Any]:
     """Return the error as JSON: its type, its message, and every place in Python that led to it.
 
     ``places`` run from the kernel to the innermost call, each with file, line (from 1), column (from 0) and message.
-    An error without a place of the source's is at ``kernel``, where that is given. Never raises: an exception of the
-    source's may be anything.
+    ``own`` are the source's files; an error without a place in one is at ``kernel``, where that is given. Never raises:
+    an exception of the source's may be anything.
     """
     try:
-        return _describe(error, file, kernel)
+        return _describe(error, own, kernel)
     except BaseException:  # a field of the exception's own
         return {"type": short(type(error).__name__), "message": "an error that cannot be told", "places": []}
 
 
-def _describe(error: BaseException, file: str, kernel: JITCallable | None) -> dict[str, Any]:
+def _describe(error: BaseException, own: Collection[str], kernel: JITCallable | None) -> dict[str, Any]:
     places: list[dict[str, Any]] = []
     root = error
     for _ in range(MAX_CAUSES):
@@ -45,9 +45,10 @@ def _describe(error: BaseException, file: str, kernel: JITCallable | None) -> di
             break
         root = root.__cause__
     if not isinstance(root, CompilationError):
-        places += frames(root, file)
-    if isinstance(root, SyntaxError) and root.filename == file:
-        places.append({"file": file, "line": root.lineno, "column": (root.offset or 1) - 1, "message": words(root)})
+        places += frames(root, own)
+    if isinstance(root, SyntaxError) and root.filename in own:
+        at = {"file": root.filename, "line": root.lineno, "column": (root.offset or 1) - 1}
+        places.append({**at, "message": words(root)})
     if not places and kernel is not None:
         places.append(_reference(root) or _at(kernel, 1, 0))
     return {"type": short(type(root).__name__), "message": words(root), "places": places}
@@ -63,6 +64,8 @@ def words(error: BaseException) -> str:
             return clean(str(error.error_message or unplaced or "the kernel cannot be compiled"))
         if isinstance(error, SyntaxError):
             return clean(str(error.msg or name))
+        if isinstance(error, ImportError) and "no known parent package" in str(error):
+            return clean(f"{error}: add the other files of its package, and relative imports work")
         return clean(str(error) or name)
     except BaseException:  # the source's own __str__
         return clean(name)
@@ -83,14 +86,14 @@ def out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def frames(error: BaseException, file: str) -> list[dict[str, Any]]:
-    """Return the places of the source that an exception came through, the innermost last."""
-    found = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+def frames(error: BaseException, own: Collection[str]) -> list[dict[str, Any]]:
+    """Return the places of the source that an exception came through, the innermost last; ``own`` are its files."""
+    found = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
     return [
         {
-            "file": file,
+            "file": frame.filename,
             "line": frame.lineno,
-            "column": _characters(linecache.getline(file, frame.lineno or 0), frame.colno),
+            "column": _characters(linecache.getline(frame.filename, frame.lineno or 0), frame.colno),
             "message": "",
         }
         for frame in found[-MAX_FRAMES:]

@@ -81,8 +81,13 @@ def check_names(function: Any, names: list[str]) -> None:
 
 
 def _find(ran: Ran, name: str | None, given: set[str]) -> _Kernel:
-    kernels = {key: _unwrap(value) for key, value in list(ran.namespace.items()) if is_kernel(value)}
-    own = {key: kernel for key, kernel in kernels.items() if kernel.function.fn.__code__.co_filename == ran.file}
+    kernels: dict[str, _Kernel] = {}
+    for namespace in ran.namespaces:
+        kernels |= {k: _unwrap(value) for k, value in list(namespace.items()) if k not in kernels and is_kernel(value)}
+    files = {key: kernel.function.fn.__code__.co_filename for key, kernel in kernels.items()}
+    own = {key: kernel for key, kernel in kernels.items() if files[key] == ran.file}
+    if name is not None or not own:
+        own |= {key: kernel for key, kernel in kernels.items() if files[key] in ran.own}
     if name is not None:
         found = [kernels[name]] if name in kernels else []
         found += [kernel for kernel in own.values() if kernel.function.__name__ == name]

@@ -15,6 +15,7 @@ from pipelines.triton_path.backend_options import parse_options, plain, read_opt
 from pipelines.triton_path.declared import run_declared
 from pipelines.triton_path.errors import UserError, frames, words
 from pipelines.triton_path.given import check_names, given_launches, is_named, refuse_interpreted
+from pipelines.triton_path.imports import Sources
 from pipelines.triton_path.running import Ran, run_source
 from pipelines.triton_path.values import constant, parse_constant, passed
 from pipelines.triton_path.virtual import clean, short
@@ -43,10 +44,11 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     """
     captured = request["arguments"] is None
     overriding = read_options(backend, request["options"])
-    capture = Capture(target, request["properties"], request["file"])
+    sources = Sources.of(request)
+    capture = Capture(target, request["properties"], sources.own)
     capture.install()
-    declared = run_declared(request["file"]) if captured else None
-    ran = declared.ran if declared else run_source(request["file"], main=captured)
+    declared = run_declared(sources) if captured else None
+    ran = declared.ran if declared else run_source(sources, main=captured)
     capture.remove()
     made = declared.launches if declared else capture.launches
     launches = _captured(made, ran, request) if captured else _given(ran, request, backend)
@@ -112,7 +114,7 @@ def _given(ran: Ran, request: Request, backend: Any) -> list[Launch]:
 
 def _note(trouble: Trouble, file: str) -> dict[str, JsonValue]:
     why = f": {type(trouble.error).__name__}: {words(trouble.error)}" if trouble.error else ""
-    return {"message": clean(trouble.what + why), "file": file, "line": trouble.line, "column": None}
+    return {"message": clean(trouble.what + why), "file": trouble.file or file, "line": trouble.line, "column": None}
 
 
 def _end(ran: Ran) -> list[dict[str, JsonValue]]:
@@ -120,11 +122,11 @@ def _end(ran: Ran) -> list[dict[str, JsonValue]]:
     error = ran.error
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return []
-    places = frames(error, ran.file)
-    at = places[-1] if places else {"line": None, "column": None}
+    places = frames(error, ran.own)
+    at = places[-1] if places else {"file": ran.file, "line": None, "column": None}
     why = f"{short(type(error).__name__)}: {words(error)}"
     message = f"the launch code ended early, later launches are missing: {why}"
-    return [{"message": message, "file": ran.file, "line": at["line"], "column": at["column"]}]
+    return [{"message": message, "file": at["file"], "line": at["line"], "column": at["column"]}]
 
 
 def write_launch(found: Found) -> None:

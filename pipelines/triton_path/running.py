@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import linecache
 import os
 import sys
 import tempfile
 import types
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import triton
 
 from pipelines.triton_path import slot
+from pipelines.triton_path.imports import Entry, Hidden, PackageLoader, Sources, compile_source, loaded, prepare
 
 # What records a compilation, and what would turn it to other targets, files or tools. The rest of the environment is
 # the source's own affair: it may well set TRITON_F32_DEFAULT or DISABLE_PTXAS_OPT.
@@ -59,14 +58,29 @@ _SILENT = {"MLIR_ENABLE_DUMP": "0", "MLIR_ENABLE_DIAGNOSTICS": ""}
 
 @dataclass(frozen=True)
 class Ran:
-    """A source that was run: what it defined, and what ended it early."""
+    """A source that was run: its files, what the first one defined, and what ended it early."""
 
-    file: str
+    sources: Sources
     namespace: dict[str, Any]
     error: BaseException | None
 
+    @property
+    def file(self) -> str:
+        """The file that was run."""
+        return self.sources.file
 
-def run_source(file: str, *, main: bool) -> Ran:
+    @property
+    def own(self) -> frozenset[str]:
+        """The names of all files that are the user's."""
+        return self.sources.own
+
+    @property
+    def namespaces(self) -> list[dict[str, Any]]:
+        """What the files define, that of the first one before those that it imported."""
+        return [self.namespace, *loaded()]
+
+
+def run_source(sources: Sources, *, main: bool) -> Ran:
     """Run a source as a program would run it, or import it, so that its ``__name__ == "__main__"`` block is left out.
 
     Raises:
@@ -75,42 +89,46 @@ def run_source(file: str, *, main: bool) -> Ran:
     entered = dict(os.environ)
     os.environ.update(_SILENT)
     _pin()
-    sys.argv = [file]
-    name = "__main__" if main else _module_name(Path(file).stem)
-    module = types.ModuleType(name)
-    module.__file__ = file
-    sys.modules[name] = module
+    sys.argv = [sources.file]
+    namespace: dict[str, Any] = {}
     try:
-        execute(file, module.__dict__)
+        with Hidden(sources):
+            namespace = _namespace(sources, main=main)
+            if not isinstance(namespace.get("__loader__"), PackageLoader):
+                execute(sources.file, namespace)
     except MemoryError:
         raise
     except BaseException as error:  # the source may end in any way, also by SystemExit
-        return Ran(file, module.__dict__, error)
+        return Ran(sources, namespace, error)
     finally:
         os.chdir(slot.directory())
         _restore(entered)
         tempfile.tempdir = str(slot.directory())
-    return Ran(file, module.__dict__, None)
+    return Ran(sources, namespace, None)
+
+
+def _namespace(sources: Sources, *, main: bool) -> dict[str, Any]:
+    """Return the namespace to run the first file in; a file that its own package has imported is there already."""
+    entry = Entry(_module_name(Path(sources.file).stem), "", sources.file) if sources.alone else prepare(sources)
+    name = "__main__" if main else entry.name
+    if not main and isinstance(getattr(sys.modules.get(name), "__loader__", None), PackageLoader):
+        return vars(sys.modules[name])
+    module = types.ModuleType(name)
+    module.__file__ = entry.origin
+    module.__package__ = entry.package or None
+    sys.modules[name] = module
+    return vars(module)
 
 
 def execute(file: str, namespace: dict[str, Any]) -> None:
-    """Execute a file and keep its text."""
-    data = Path(file).read_bytes()
-    code = compile(data, file, "exec")
-    keep_text(file, data)
+    """Execute a file of the slot, or one of the toolchain's own."""
+    code = compile_source(Path(file).read_bytes(), file)
     exec(code, namespace)  # noqa: S102 - running user code is this child's purpose, and it is confined
 
 
 def execute_tree(tree: ast.Module, file: str, namespace: dict[str, Any]) -> None:
     """Execute a part of a file."""
-    exec(compile(tree, file, "exec"), namespace)  # noqa: S102 - as above
-
-
-def keep_text(file: str, data: bytes) -> None:
-    """Have a file's text at hand for Triton, wherever the source may move to."""
-    with suppress(SyntaxError, UnicodeDecodeError):
-        text = importlib.util.decode_source(data)
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(tree, file, "exec", dont_inherit=True), namespace)  # noqa: S102 - as above
 
 
 def _module_name(stem: str) -> str:

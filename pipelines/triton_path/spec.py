@@ -7,15 +7,15 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
+from pipelines.kernels.library import MAX_MODULE, MODULE, library_revision
+from pipelines.kernels.package import FILE_PATH, MAX_FILE_BYTES, PackageError, check_package
 from pipelines.trace import MAX_FILES, Manifest, Message, Model, Name, StageTime, Toolchain, digest
 
-MAX_SOURCE = 1 << 20
-# A path inside a package: plain names, no hidden ones, ending in .py.
-FILE_PATH = r"^(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,8}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.py$"
+MAX_SOURCE = MAX_FILE_BYTES
 
 
 class CompileSpec(Model):
@@ -34,7 +34,7 @@ class CompileSpec(Model):
     files: Annotated[dict[Annotated[str, Field(pattern=FILE_PATH)], str], Field(max_length=MAX_FILES)] = Field(
         default_factory=dict
     )
-    module: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,15}$", max_length=200)] | None = None
+    module: Annotated[str, Field(pattern=MODULE, max_length=MAX_MODULE)] | None = None
     kernel: Name | None = None
     arguments: dict[str, Name] | None = None
     constexprs: dict[str, JsonValue] = Field(default_factory=dict)
@@ -42,10 +42,19 @@ class CompileSpec(Model):
     target: Annotated[str, Field(pattern=r"^sm_\d{2,3}$")]
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _is_package(self) -> Self:
+        if self.file in self.files:
+            raise PackageError(f"{self.file} is there twice")
+        check_package({self.file: self.source, **self.files})
+        return self
+
     def compile_key(self, toolchain: Toolchain) -> str:
         """Return the hash of everything that determines the outputs: this, the toolchain, and ``pipelines`` itself."""
         data = {
-            "spec": self.model_dump(mode="json"),
+            "spec": self.model_dump(mode="json", exclude={"source", "files"}),
+            "texts": _texts_digest(self.source, tuple(sorted(self.files.items()))),
+            "library": library_revision(self.module) if self.module else None,
             "toolchain": toolchain.model_dump(mode="json"),
             "revision": pipelines_revision(),
         }
@@ -81,6 +90,12 @@ class Event:
     kind: Literal["launches", "stage", "pass", "artifact", "ready"]
     data: dict[str, JsonValue] = field(default_factory=dict)
     interim: Compiled | None = None
+
+
+@functools.lru_cache(maxsize=4)
+def _texts_digest(source: str, files: tuple[tuple[str, str], ...]) -> str:
+    """Return a hash of all texts; the launches of one source ask for it again and again."""
+    return digest(json.dumps([source, *files]).encode())
 
 
 @functools.cache

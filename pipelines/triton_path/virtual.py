@@ -13,10 +13,13 @@ from typing import Any
 import triton
 from triton.runtime.jit import JITCallable, JITFunction, get_full_name
 
+from pipelines.kernels.package import module_name
 from pipelines.triton_path import slot
 
 TRITON_ROOT = str(Path(triton.__file__).parent)
 PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+# Where libraries are installed, an inner folder before one that it lies in.
+SITES = tuple(sorted({p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")}, key=len)[::-1])
 
 MAX_MESSAGE = 20_000
 MAX_NAME = 500
@@ -31,8 +34,14 @@ class KernelText(str):
 
 
 def virtual_path(name: str) -> str:
-    """Return a file's name as it appears in IR: Triton's own under ``<triton>``, the rest as it is."""
-    return "<triton>" + name[len(TRITON_ROOT) :] if name.startswith(TRITON_ROOT + os.sep) else name
+    """Return a file's name as it appears in IR.
+
+    Triton's own are under ``<triton>``, other libraries' under ``<site>``, the source's are as they are.
+    """
+    if name.startswith(TRITON_ROOT + os.sep):
+        return "<triton>" + name[len(TRITON_ROOT) :]
+    site = next((site for site in SITES if name.startswith(site + os.sep)), None)
+    return "<site>" + name[len(site) :] if site else name
 
 
 def virtual(value: Any) -> Any:
@@ -59,6 +68,7 @@ def short(text: object) -> str:
 def _roots(directory: str) -> list[tuple[re.Pattern[str], str]]:
     """Return the paths to hide, an inner one before what it lies in."""
     roots = {sys.base_prefix: "<python>", sys.prefix: "<python>", PACKAGE_ROOT: "<loupe>", TRITON_ROOT: "<triton>"}
+    roots |= dict.fromkeys(SITES, "<site>")
     found = [(re.compile(re.escape(directory) + r"(?:/|(?!\w))"), "")] if directory.startswith(os.sep) else []
     for path in sorted(roots, key=len, reverse=True):
         found.append((re.compile(re.escape(path) + r"(?!\w)"), roots[path]))
@@ -68,8 +78,8 @@ def _roots(directory: str) -> list[tuple[re.Pattern[str], str]]:
 def virtualize_locations() -> None:
     """Make locations and names in IR independent of where Triton is and of how the source is run.
 
-    The source is run under its bare file name, as ``__main__`` or as a module; its functions are of the module that
-    the file's name says.
+    The source's files are run under their paths in its package, as ``__main__`` or as modules; their functions are of
+    the module that the path says.
     """
     # Triton's registry has one function a name, and Gluon takes over the names of Triton's.
     for item in gc.get_objects():
@@ -83,7 +93,7 @@ def virtualize_locations() -> None:
         self.file_name = virtual_path(self.file_name)
         _know(self)
         if _is_source(self.file_name):
-            self.__module__ = Path(self.file_name).stem
+            self.__module__ = module_name(self.file_name)
             self._fn_name = get_full_name(self)
 
     def init_function(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -101,4 +111,4 @@ def _know(function: Any) -> None:
 
 
 def _is_source(file: str) -> bool:
-    return file.endswith(".py") and os.sep not in file and not file.startswith("<")
+    return file.endswith(".py") and not file.startswith((os.sep, "<"))
