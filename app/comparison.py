@@ -60,19 +60,19 @@ def time_words(value: float) -> str:
 
 
 RESOURCES = (
-    _Fact("registers", "registers", count_words, "a thread"),
+    _Fact("registers", "registers", count_words, "a thread; VGPRs on AMD"),
     _Fact("spill_stores", "spill stores", byte_words, "a thread"),
     _Fact("spill_loads", "spill loads", byte_words, "a thread"),
-    _Fact("stack", "stack", byte_words, "a thread"),
-    _Fact("shared", "shared memory", byte_words, "a block"),
+    _Fact("stack", "stack", byte_words, "a thread; scratch on AMD"),
+    _Fact("shared", "shared memory", byte_words, "a block; LDS on AMD"),
     _Fact("constant", "constant memory", byte_words),
     _Fact("barriers", "barriers", count_words),
     _Fact("instructions", "machine instructions", count_words),
-    _Fact("sgprs", "scalar registers", count_words, "a wave"),
-    _Fact("agprs", "accumulation registers", count_words, "of the vector registers"),
-    _Fact("sgpr_spills", "scalar registers spilled", count_words),
-    _Fact("vgpr_spills", "vector registers spilled", count_words),
-    _Fact("occupancy", "occupancy", count_words, "waves a SIMD"),
+    _Fact("agprs", "AGPRs", count_words, "of the VGPRs"),
+    _Fact("sgprs", "SGPRs", count_words, "a wave"),
+    _Fact("vgpr_spills", "VGPRs spilled", count_words),
+    _Fact("sgpr_spills", "SGPRs spilled", count_words),
+    _Fact("occupancy", "occupancy", count_words, "waves a SIMD, by registers"),
 )
 assert {fact.field for fact in RESOURCES} == set(Resources.model_fields)  # noqa: S101 - a new resource needs a row
 

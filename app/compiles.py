@@ -12,6 +12,7 @@ from app.submissions import CompileRequest, Submission, submit
 from app.workers import Facts
 from pipelines.kernels.signature import SignatureError, parse_argument
 from pipelines.triton_path.options import OptionError, OptionField, check_options
+from pipelines.triton_path.targets import chip
 
 blueprint = Blueprint("compiles", __name__)
 
@@ -72,7 +73,9 @@ def check(request: CompileRequest, facts: Facts | None) -> None:
             field = f"args.{name}"
             parse_argument(name, text)
         field = "options"
-        if facts:
-            check_options([OptionField.model_validate(option) for option in facts.options], request.options)
+        for backend in dict.fromkeys(chip(target).backend.name for target in request.targets):
+            told = facts.options.get(backend) if facts else None
+            if told:
+                check_options([OptionField.model_validate(option) for option in told], request.options)
     except (SignatureError, OptionError) as error:
         raise ApiError(422, str(error), detail={"in": "body", "field": field}) from None

@@ -16,6 +16,8 @@ ARTIFACTS = {
     "ptx": "kernel.ptx",
     "sass": "kernel.sass",
     "cubin": "kernel.cubin",
+    "amdgcn": "kernel.amdgcn",
+    "hsaco": "kernel.hsaco",
     "ptxas-log": "ptxas.log",
 }
 

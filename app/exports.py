@@ -138,7 +138,8 @@ def defaults_of(session: Session, manifest: Manifest) -> dict[str, Any] | None:
     facts = workers.facts(session)
     if facts is None or facts.toolchain.name != manifest.toolchain.name:
         return None
-    return {option.name: option.default for option in targets(session).options}
+    backend, options = manifest.target.backend, targets(session).options
+    return {option.name: option.defaults[backend] for option in options if backend in option.defaults}
 
 
 def _open(found: Services, trace_id: str) -> tuple[TraceRow, TraceFile]:

@@ -17,9 +17,7 @@ from app.models import FINAL, AddendumRow, Group, Trace
 from app.services import Services
 from pipelines.analysis.summary import Summary
 from pipelines.trace import Failure, Manifest, Resources, StageTime
-
-# Texts that come last; a trace is shown while they are made.
-LAST = ("ptxas-log", "sass")
+from pipelines.triton_path.targets import BACKENDS
 
 
 class TraceBrief(Output):
@@ -147,7 +145,8 @@ def _common(trace: Trace, manifest: Manifest | None) -> dict[str, Any]:
 def _pending(trace: Trace, manifest: Manifest | None) -> tuple[str, ...]:
     if trace.status != "running" or manifest is None:
         return ()
-    return tuple(name for name in LAST if manifest.artifact(name) is None)
+    late = BACKENDS[manifest.target.backend].late if manifest.target.backend in BACKENDS else ()
+    return tuple(name for name in late if manifest.artifact(name) is None)
 
 
 def _manifest(services: Services, trace: Trace) -> Manifest | None:

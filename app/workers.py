@@ -8,6 +8,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
+from pydantic import field_validator
 from sqlalchemy import case, delete, select, update
 from sqlalchemy.orm import Session
 
@@ -28,11 +29,17 @@ FORGET_SECONDS = 3600.0
 
 
 class Facts(Output):
-    """What a ready worker says of itself: its toolchain, how it confines code, and the options that it takes."""
+    """What a ready worker says of itself: its toolchain, how it confines code, and the options of each back end."""
 
     toolchain: Toolchain
     confinement: dict[str, Any]
-    options: list[dict[str, Any]]
+    options: dict[str, list[dict[str, Any]]]
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _by_backend(cls, options: Any) -> Any:
+        """Read what a worker told when there was one back end, and the database still holds."""
+        return {"cuda": options} if isinstance(options, list) else options
 
 
 def facts_of(compiler: Compiler) -> Facts:
@@ -41,10 +48,13 @@ def facts_of(compiler: Compiler) -> Facts:
         toolchain=compiler.toolchain,
         confinement={**compiler.confinement.describe(), "trusted": compiler.confinement.trusted},
         # The values of what the target decides may name files of this machine, and nobody can set them.
-        options=[
-            option.model_copy(update={"default": None} if option.name in FIXED else {}).model_dump(mode="json")
-            for option in compiler.options
-        ],
+        options={
+            backend: [
+                option.model_copy(update={"default": None} if option.name in FIXED else {}).model_dump(mode="json")
+                for option in options
+            ]
+            for backend, options in compiler.options.items()
+        },
     )
 
 

@@ -1,4 +1,4 @@
-"""Colours for IR: Pygments lexers for MLIR, LLVM IR, PTX and SASS, and HTML that needs no script.
+"""Colours for IR: Pygments lexers for MLIR, LLVM IR, PTX, SASS and AMDGCN, and HTML that needs no script.
 
 No token of these lexers spans lines, and no pattern can take more than linear time: what could fail late is possessive
 or matches up to the line's end.
@@ -149,6 +149,32 @@ class SassLexer(RegexLexer):
     }
 
 
+class AmdgcnLexer(RegexLexer):
+    """AMD's assembly as LLVM writes it; a line's first word that is not a label or a directive is an opcode."""
+
+    name = "AMDGCN"
+    aliases = ["amdgcn"]  # noqa: RUF012 - Pygments declares it so
+    filenames = ["*.amdgcn"]  # noqa: RUF012 - Pygments declares it so
+
+    tokens = {  # noqa: RUF012 - Pygments declares it so
+        "root": [
+            *_SPACE,
+            (r";[^\n]*", Comment.Single),
+            _STRING,
+            (r"(?<![^\n])[\w.$@]++:", Name.Label),
+            (r"\.L[\w.$]*+", Name.Label),
+            (r"\.[A-Za-z_][\w.]*+", Keyword),
+            (r"(?<![^\t\n])[a-z]\w*+(?=[\s]|\Z)", Name.Function),
+            (r"[vsa](?:\d+|(?=\[))(?!\w)", Name.Variable),
+            (r"(?:(?:vcc|exec|flat_scratch|xnack_mask)(?:_lo|_hi)?|ttmp\d+|m0|scc|null)(?!\w)", Name.Variable),
+            (r"[a-z]\w*+(?=:)", Keyword),
+            (r"[A-Za-z_$][\w$.]*", Name),
+            (r"-?(?:0x[0-9a-fA-F]+|\d[\w.]*)", Number),
+            *_REST,
+        ]
+    }
+
+
 class LlvmIrLexer(RegexLexer):
     """LLVM IR; Pygments' own lexer takes quadratic time on some lines and knows no recent words."""
 
@@ -180,6 +206,7 @@ _LEXERS: dict[Syntax, type[Lexer]] = {
     "llvm": LlvmIrLexer,
     "ptx": PtxLexer,
     "sass": SassLexer,
+    "amdgcn": AmdgcnLexer,
     "python": PythonLexer,
     "text": TextLexer,
 }

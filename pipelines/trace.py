@@ -98,7 +98,7 @@ MAX_DIAGNOSTICS = 10_000
 MAX_NESTING = 16
 MAX_MEMBERS_DEPTH = 8
 
-Syntax = Literal["python", "mlir", "llvm", "ptx", "sass", "text"]
+Syntax = Literal["python", "mlir", "llvm", "ptx", "sass", "amdgcn", "text"]
 
 
 class TraceError(ValueError):
@@ -248,7 +248,7 @@ def digest(data: bytes) -> str:
 
 def artifact_syntax(artifact: Artifact) -> Syntax:
     """Return the language an artifact is written in."""
-    table: dict[str, Syntax] = {"llvm-ir": "llvm", "ptx": "ptx", "sass": "sass"}
+    table: dict[str, Syntax] = {"llvm-ir": "llvm", "ptx": "ptx", "sass": "sass", "amdgcn": "amdgcn"}
     return table.get(artifact.name, "text")
 
 

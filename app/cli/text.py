@@ -48,7 +48,7 @@ COLUMNS = ("kernel", "target", "config", "status", "registers", "spills", "share
 
 
 def table(traces: Sequence[Trace], manifests: Sequence[Manifest | None]) -> list[str]:
-    """Return a line for each trace of a group below one of headings; spills and shared memory are bytes."""
+    """Return a line for each trace below one of headings; shared memory is bytes, spills are too, registers on AMD."""
     rows = [COLUMNS, *(_cells(trace, manifest) for trace, manifest in zip(traces, manifests, strict=True))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -56,9 +56,9 @@ def table(traces: Sequence[Trace], manifests: Sequence[Manifest | None]) -> list
 
 def _cells(trace: Trace, manifest: Manifest | None) -> tuple[str, ...]:
     found = manifest.resources if manifest else None
-    spills = None
-    if found and (found.spill_stores is not None or found.spill_loads is not None):
-        spills = (found.spill_stores or 0) + (found.spill_loads or 0)
+    counts = (found.spill_stores, found.spill_loads, found.vgpr_spills, found.sgpr_spills) if found else ()
+    known = [count for count in counts if count is not None]
+    spills = sum(known) if known else None
     numbers = (found.registers, spills, found.shared, found.instructions) if found else (None,) * 4
     cells = ("-" if number is None else str(number) for number in numbers)
     return trace.kernel or "kernel", trace.target, trace.config or "-", trace.status, *cells, f"/t/{trace.id}"
@@ -100,8 +100,13 @@ def _resources(manifest: Manifest) -> str:
         return ""
     words = [
         (found.registers, "registers"),
+        (found.agprs, "AGPRs of them"),
+        (found.sgprs, "SGPRs"),
         (found.shared, "bytes shared"),
         (found.stack, "bytes stack"),
+        (found.vgpr_spills, "VGPRs spilled"),
+        (found.sgpr_spills, "SGPRs spilled"),
+        (found.occupancy, "waves a SIMD"),
         (found.spill_stores, "bytes spill stores"),
         (found.spill_loads, "bytes spill loads"),
         (found.instructions, "instructions"),

@@ -93,16 +93,40 @@ def ptx_location_lines(page: Page) -> Flags:
     return location | _debug_sections(page)
 
 
+def amdgcn_location_lines(page: Page) -> Flags:
+    """Flag ``.loc``, ``.file`` and ``.cfi_...``, labels that only debug information uses, and its sections."""
+    words = (b".loc\t", b".loc ", b".file\t", b".file ", b".cfi_", b".Ltmp", b".Lfunc_begin", b".Lfunc_end")
+    location = np.zeros(page.first.size, np.bool_)
+    for word in words:
+        location |= matches(page.buffer, page.first, word)
+    opens = _section_starts(page, b"")
+    opens |= matches(page.buffer, page.first, b".text")
+    following = np.append(np.flatnonzero(opens), page.starts.size)
+    debug = np.flatnonzero(_section_starts(page, b".debug_"))
+    return location | _between(page, debug, following[np.searchsorted(following, debug, side="right")] - 1)
+
+
+def _section_starts(page: Page, prefix: bytes) -> Flags:
+    """Flag the ``.section`` lines whose section's name begins so."""
+    found = matches(page.buffer, page.first, b".section")
+    lines = np.flatnonzero(found)
+    name = run_end(page.buffer, page.first[lines] + len(b".section"), BLANK)
+    found[lines] = matches(page.buffer, name, prefix)
+    return found
+
+
 def _debug_sections(page: Page) -> Flags:
     """Flag from each ``.section .debug_...`` to the brace that closes it."""
     buffer = page.buffer
-    sections = np.flatnonzero(matches(buffer, page.first, b".section"))
-    name = run_end(buffer, page.first[sections] + len(b".section"), BLANK)
-    sections = sections[matches(buffer, name, b".debug_")]
+    sections = np.flatnonzero(_section_starts(page, b".debug_"))
     last = buffer[np.maximum(page.ends - 1, 0)]
     closed = np.flatnonzero((buffer[page.first] == ord("}")) | (last == ord("}")))
     closed = np.append(closed, page.starts.size - 1)
-    until = closed[np.searchsorted(closed, sections)]
+    return _between(page, sections, closed[np.searchsorted(closed, sections)])
+
+
+def _between(page: Page, sections: Index, until: Index) -> Flags:
+    """Flag the lines from each start to its end, both counted in."""
     steps = np.zeros(page.starts.size + 1, np.int64)
     np.add.at(steps, sections, 1)
     np.add.at(steps, until + 1, -1)

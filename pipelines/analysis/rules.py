@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.analysis.locations import (
+    amdgcn_location_lines,
     llvm_location_lines,
     mlir_location_lines,
     mlir_locations,
@@ -113,3 +114,21 @@ def sass(page: Page) -> Found:
         Cuts(start[offset], end[offset] + 2),
         matches(buffer, page.first, b"//## File"),
     )
+
+
+def amdgcn(page: Page) -> Found:
+    """AMDGCN: labels of blocks and those of debug information; its lines. Registers are allocated, so they stay."""
+    buffer = page.buffer
+    marks = page.marks(b".B%", strings=False)
+    local = marks.only(b".")
+    local = local.where(matches(buffer, local.at, b".LBB") | matches(buffer, local.at, b".Ltmp"))
+    # Comments name blocks without the dot: "%bb.3:", "Header=BB0_3".
+    told = marks.only(b"B")
+    told = told.where(matches(buffer, told.at, b"BB") & DIGIT[buffer[told.at + 2]] & ~NAME[buffer[told.at - 1]])
+    entered = marks.only(b"%")
+    names = join_names(
+        find(page, local, LABEL, WORD),
+        find(page, told, LABEL, WORD),
+        find(page, entered.where(matches(buffer, entered.at, b"%bb.")), LABEL, NAME),
+    )
+    return Found(names, Cuts(page.starts[:0], page.starts[:0]), amdgcn_location_lines(page))

@@ -12,7 +12,7 @@ from pipelines.analysis.page import Page
 from pipelines.analysis.spans import Flags, inside, merge
 from pipelines.trace import Syntax
 
-_RULES = {"mlir": rules.mlir, "llvm": rules.llvm, "ptx": rules.ptx, "sass": rules.sass}
+_RULES = {"mlir": rules.mlir, "llvm": rules.llvm, "ptx": rules.ptx, "sass": rules.sass, "amdgcn": rules.amdgcn}
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Capture:
         files: the names of the source's files, by which troubles find their line.
     """
 
-    def __init__(self, target: GPUTarget, properties: dict[str, int], files: Collection[str] = ()) -> None:
+    def __init__(self, target: GPUTarget, properties: dict[str, int | str], files: Collection[str] = ()) -> None:
         self._driver = CaptureDriver(target, properties)
         self._files = files
         self._tunings: list[_Tuning] = []

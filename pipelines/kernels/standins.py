@@ -55,7 +55,7 @@ class CapturedKernel:
 class CaptureDriver:
     """Stands for Triton's driver: names the target, has one device, and benches by calling once."""
 
-    def __init__(self, target: GPUTarget, properties: dict[str, int]) -> None:
+    def __init__(self, target: GPUTarget, properties: dict[str, int | str]) -> None:
         self._target = target
         self.utils = SimpleNamespace(get_device_properties=lambda _=0: dict(properties))
 
@@ -75,8 +75,9 @@ class CaptureDriver:
         return 0
 
     def get_device_capability(self, _: int = 0) -> tuple[int, int]:
-        """Return the target's compute capability."""
-        return divmod(int(self._target.arch), 10)
+        """Return the target's compute capability, or what HIP tells in its place: (9, 4) for ``gfx942``."""
+        arch = self._target.arch
+        return divmod(arch, 10) if isinstance(arch, int) else (int(arch[3:-2]), int(arch[-2], 16))
 
     def get_device_interface(self) -> Any:
         """Return a device that is never busy and whose clock stands still."""

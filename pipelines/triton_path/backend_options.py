@@ -1,4 +1,4 @@
-"""The backend's own options class: its fields for the form, and a compilation's options from it."""
+"""A backend's own options class: its fields for the form, and a compilation's options from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import JsonValue
-from triton.backends.nvidia.compiler import CUDAOptions
 
 from pipelines.json_values import json_safe
 from pipelines.triton_path.errors import UserError, words
@@ -29,14 +28,15 @@ def shown(options: Any) -> dict[str, JsonValue]:
 def describe_fields(backend: Any) -> list[dict[str, JsonValue]]:
     """Return each field's name, type and the value that the backend gives it by itself."""
     options = backend.parse_options({})
-    hints = typing.get_type_hints(CUDAOptions)
+    kind = type(options)
+    hints = typing.get_type_hints(kind)
     return [
         {
             "name": field.name,
             "type": _type_name(hints[field.name], field.default, getattr(options, field.name)),
             "default": shown(options)[field.name],
         }
-        for field in dataclasses.fields(CUDAOptions)
+        for field in dataclasses.fields(kind)
     ]
 
 

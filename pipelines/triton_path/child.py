@@ -1,4 +1,4 @@
-"""What runs inside the confined child: the user's source, its launches, Triton, ptxas, nvdisasm.
+"""What runs inside the confined child: the user's source, its launches, Triton, ptxas or AMD's assembler, nvdisasm.
 
 The zygote imports this module and calls ``warm`` once. All results are files in the slot's directory, written as
 soon as they are known; the parent treats every one of them as hostile.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import triton
+from triton.backends.amd.compiler import get_amd_codegen_revision
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
@@ -34,7 +35,11 @@ from pipelines.triton_path.instrument import Instrument
 from pipelines.triton_path.launches import Request, find_launch, write_launch
 from pipelines.triton_path.running import execute
 from pipelines.triton_path.targets import CHIPS, chip
+from pipelines.triton_path.toolchain import AMD_CODEGEN
 from pipelines.triton_path.virtual import clean, virtualize_locations
+
+# One chip of each backend, whose options stand for those of all.
+_DESCRIBED = ("sm_90", "gfx942")
 
 _flusher: Flusher
 
@@ -59,13 +64,15 @@ def warm(directory: Path) -> None:
     capture.remove()
     triton.compile(_source(capture.launches[0]), target=_target("sm_80"))
     _flusher = Flusher(directory)
-    for each in CHIPS:  # Triton asks each of its ptxas for the version, once a process and target
-        make_backend(_target(each)).hash()
-        get_ptxas(int(each.removeprefix("sm_")))
+    for each in CHIPS.values():
+        # Triton asks each of its ptxas for the version, once a process and target, and loads AMD's code generator.
+        make_backend(_target(each.arch)).hash()
+        if each.backend.name == "cuda":
+            get_ptxas(int(each.triton_arch))
 
 
 def describe_toolchain(_: Request) -> None:
-    """Write the options class's fields with their defaults, and the tools' versions, to ``toolchain.json``."""
+    """Write the options classes' fields with their defaults, and the tools' versions, to ``toolchain.json``."""
     slot.enter()
     tools = {
         "ptxas": get_ptxas(80).path,
@@ -73,7 +80,8 @@ def describe_toolchain(_: Request) -> None:
         "nvdisasm": triton.knobs.nvidia.nvdisasm.path,
     }
     versions = {name: _version(path) for name, path in tools.items()}
-    options = describe_fields(make_backend(_target("sm_90")))
+    versions[AMD_CODEGEN] = f"LLVM {get_amd_codegen_revision()}"
+    options = {CHIPS[arch].backend.name: describe_fields(make_backend(_target(arch))) for arch in _DESCRIBED}
     data = {"triton": triton.__version__, "options": options, "tools": tools, "versions": versions}
     slot.write_output("toolchain.json", json.dumps(data))
 
@@ -141,7 +149,8 @@ def _write_metadata(instrument: Instrument, options: Any) -> None:
 
 
 def _target(arch: str) -> GPUTarget:
-    return GPUTarget("cuda", int(arch.removeprefix("sm_")), 32)
+    found = chip(arch)
+    return GPUTarget(found.backend.name, found.triton_arch, found.warp_size)
 
 
 def _version(path: str) -> str:

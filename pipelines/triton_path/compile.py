@@ -18,11 +18,19 @@ from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, S
 from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain, TraceError
 from pipelines.triton_path.follow import Follower
 from pipelines.triton_path.options import OptionField, check_options
-from pipelines.triton_path.output import MAX_ARTIFACT, MAX_STDERR, ForgedOutputError, Output, read_ends, read_output
-from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
+from pipelines.triton_path.output import (
+    MAX_ARTIFACT,
+    MAX_STDERR,
+    ForgedOutputError,
+    Output,
+    Run,
+    read_ends,
+    read_output,
+)
+from pipelines.triton_path.result import Blobs, build_manifest, read_dump
 from pipelines.triton_path.spec import Compiled, CompileSpec, Event
 from pipelines.triton_path.stages import is_flush
-from pipelines.triton_path.targets import chip
+from pipelines.triton_path.targets import ASSEMBLIES, chip
 from pipelines.triton_path.toolchain import Described, binaries, toolchain, triton_root
 
 log = logging.getLogger(__name__)
@@ -103,16 +111,15 @@ class Compiler:
         return self._toolchain
 
     @property
-    def options(self) -> tuple[OptionField, ...]:
-        """The options of the backend's own class; known after ``start``."""
+    def options(self) -> dict[str, tuple[OptionField, ...]]:
+        """The options of each backend's own class, by the backend's name; known after ``start``."""
         if self._described is None:
             raise RuntimeError("the compiler is not started")
         return self._described.options
 
     def check(self, spec: CompileSpec) -> None:
         """Raise UnknownTargetError or OptionError where the spec cannot be compiled at all."""
-        chip(spec.target)
-        check_options(self.options, spec.options)
+        check_options(self.options[chip(spec.target).backend.name], spec.options)
 
     def compile(self, spec: CompileSpec, on_event: Callable[[Event], None]) -> Compiled:
         """Compile and disassemble; a failure of the kernel is a result, never an exception.
@@ -244,7 +251,7 @@ def _repeats(manifest: Manifest, outcome: Outcome) -> bool:
 def _was_cut(run: Run) -> bool:
     """Say whether the process died with dumps in its buffer: then only whole blocks of the file were written."""
     output = run.output
-    ended = output.error is not None or "ptx" in output.complete
+    ended = output.error is not None or not output.complete.isdisjoint(ASSEMBLIES)
     return not ended and output.begun is not None and len(output.dump) % _BLOCK == 0
 
 

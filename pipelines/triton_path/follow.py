@@ -21,7 +21,7 @@ from pipelines.triton_path.stages import is_flush, stage_of_run
 
 MAX_RUNS = 100
 MAX_NAME = 512
-ARTIFACTS = ("llvm-ir", "ptx", "cubin")
+ARTIFACTS = ("llvm-ir", "ptx", "cubin", "amdgcn", "hsaco")
 
 _CHUNK = 8 << 20
 _MAX_LINE = 2 << 20

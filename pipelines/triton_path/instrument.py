@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from triton import knobs
-from triton._C.libtriton import ir, llvm
+from triton._C.libtriton import amd, ir, llvm
 from triton.runtime.errors import PTXASError
 
 from pipelines.triton_path.slot import EventLog, directory, write_output
+from pipelines.triton_path.toolchain import AMD_CODEGEN
 
 OUTPUTS = {
     "ttir": "ttir.out",
@@ -26,6 +27,8 @@ OUTPUTS = {
     "llir": "llvm-ir.out",
     "ptx": "ptx.out",
     "cubin": "cubin.out",
+    "amdgcn": "amdgcn.out",
+    "hsaco": "hsaco.out",
 }
 UNFINISHED = {"ttir": "ttir.out", "ttgir": "ttgir.out", "llvm-dialect": "llvm-dialect.out"}
 PTXAS_LOG = "ptxas-log.out"
@@ -91,7 +94,7 @@ class Instrument:
         def run(source: Any, metadata: dict[str, Any]) -> Any:
             self.metadata, self.stage, self._left = metadata, first, None
             self.log.write("stage-begin", stage=first)
-            with self._ptxas() if extension == "cubin" else contextlib.nullcontext():
+            with self._tools(extension):
                 try:
                     result = function(source, metadata)
                 except BaseException:  # whatever ends the stage, what its passes left is kept; it is raised again
@@ -110,6 +113,28 @@ class Instrument:
         """Write what the passes left where the stage failed after them: its last pass has no successor to show it."""
         if self._left is not None and stage in UNFINISHED:
             write_output(UNFINISHED[stage], str(self._left))
+
+    def _tools(self, extension: str) -> contextlib.AbstractContextManager[None]:
+        """Watch what makes machine code."""
+        return {"cubin": self._ptxas, "hsaco": self._linker}.get(extension, contextlib.nullcontext)()
+
+    @contextlib.contextmanager
+    def _linker(self) -> Iterator[None]:
+        """Tell how AMD's object is made and linked, both by libraries in this process."""
+        link = amd.link_hsaco
+
+        def logged(source: str, target: str) -> None:
+            linked = ["ld.lld", "-shared", "kernel.o", "-o", "kernel.hsaco"]
+            self.log.write("command", command=["libtriton.so,", "in process:", *linked])
+            link(source, target)
+
+        amd.link_hsaco = logged
+        assembled = ["triton_amdgpu_assemble", "kernel.amdgcn", "kernel.o"]
+        self.log.write("command", command=[f"{AMD_CODEGEN},", "in process:", *assembled])
+        try:
+            yield
+        finally:
+            amd.link_hsaco = link
 
     @contextlib.contextmanager
     def _ptxas(self) -> Iterator[None]:

@@ -8,17 +8,19 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pipelines.dumps.mlir import Record
 from pipelines.json_values import JsonData
-from pipelines.sandbox import Slot
+from pipelines.sandbox import Limits, Outcome, Slot
 from pipelines.trace import LaunchArgument, Message, Name, StageName, StageTime
 from pipelines.triton_path.spec import LaunchFound
+from pipelines.triton_path.targets import BINARIES
 
 MAX_JSON = 4 << 20
 MAX_DUMP = 512 << 20
 MAX_ARTIFACT = 64 << 20
 MAX_STDERR = 4 << 20
 
-ARTIFACTS = ("llvm-ir", "ptx", "cubin", "ptxas-log")
+ARTIFACTS = ("llvm-ir", "ptx", "amdgcn", "cubin", "hsaco", "ptxas-log")
 STAGE_OUTPUTS = ("ttir", "ttgir", "llvm-dialect")
 
 
@@ -122,6 +124,20 @@ class Output:
     oversize: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Run:
+    """What one child left, how it ended (None while it runs), under which limits.
+
+    ``forged`` says what is wrong with its files.
+    """
+
+    output: Output
+    outcome: Outcome | None
+    limits: Limits
+    records: tuple[Record, ...] = ()
+    forged: str | None = None
+
+
 def read_output(slot: Slot) -> Output:
     """Read what is there; the child may still run.
 
@@ -141,7 +157,7 @@ def read_output(slot: Slot) -> Output:
     for name in ARTIFACTS:
         data = _text(slot, name, output)
         if data:
-            output.artifacts[name] = data if name == "cubin" else data.rstrip(b"\n")
+            output.artifacts[name] = data if name in BINARIES else data.rstrip(b"\n")
     output.dump = slot.read("dump.mlir", MAX_DUMP, cut=True) or b""
     output.stderr = read_ends(slot, "stderr", MAX_STDERR).decode("utf-8", errors="replace")
     return output

@@ -39,7 +39,7 @@ class CompileSpec(Model):
     arguments: dict[str, Name] | None = None
     constexprs: dict[str, JsonValue] = Field(default_factory=dict)
     launch: Annotated[int, Field(ge=0, le=10_000)] = 0
-    target: Annotated[str, Field(pattern=r"^sm_\d{2,3}$")]
+    target: Annotated[str, Field(pattern=r"^(sm_\d{2,3}|gfx[0-9a-f]{3,4})$")]
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -16,7 +16,13 @@ from pipelines.trace import MAX_PASSES, Pass, Stage
 from pipelines.triton_path.slot import FLUSH_SYMBOL
 
 STAGES = ("ttir", "ttgir", "llvm-dialect")
-_RUNS = {"make_ttir": "ttir", "make_ttgir": "ttgir", "gluon_to_ttgir": "ttgir", "make_llir": "llvm-dialect"}
+_RUNS = {
+    "make_ttir": "ttir",
+    "make_ttgir_early": "ttgir",
+    "make_ttgir": "ttgir",
+    "gluon_to_ttgir": "ttgir",
+    "make_llir": "llvm-dialect",
+}
 
 Keep = Callable[[bytes], str]
 

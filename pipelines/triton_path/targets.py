@@ -1,14 +1,40 @@
-"""The NVIDIA chips that Triton's path compiles for.
+"""The NVIDIA and AMD chips that Triton's path compiles for.
 
-Shared memory a block and multiprocessors are from NVIDIA's CUDA C programming guide, table of technical
-specifications by compute capability, and the chips' data sheets; launch code reads them to choose grids and tiles.
+NVIDIA's shared memory a block and multiprocessors are from its CUDA C programming guide, table of technical
+specifications by compute capability, and the chips' data sheets. AMD's LDS and compute units are from ROCm's table of
+hardware specifications (https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html); on RDNA, HIP counts work
+group processors, which are two compute units each, and gives a work group half of their LDS. Launch code reads these
+to choose grids and tiles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pipelines.trace import Target
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A back end of Triton: what its assembly and its machine code are called, as artifacts and as stages.
+
+    ``late`` are the texts that are made after the assembly, while the page shows all that came before.
+    """
+
+    name: Literal["cuda", "hip"]
+    vendor: str
+    assembly: str
+    binary: str
+    late: tuple[str, ...] = ()
+
+
+BACKENDS = {
+    "cuda": Backend("cuda", "NVIDIA", "ptx", "cubin", ("ptxas-log", "sass")),
+    "hip": Backend("hip", "AMD", "amdgcn", "hsaco"),
+}
+ASSEMBLIES = frozenset(backend.assembly for backend in BACKENDS.values())
+BINARIES = frozenset(backend.binary for backend in BACKENDS.values())
 
 
 @dataclass(frozen=True)
@@ -19,30 +45,36 @@ class Chip:
     name: str
     shared: int
     multiprocessors: int
+    backend: Backend = BACKENDS["cuda"]
+    warp_size: int = 32
 
     @property
-    def capability(self) -> int:
-        """The number in ``sm_90``."""
-        return int(self.arch.removeprefix("sm_"))
+    def triton_arch(self) -> int | str:
+        """The chip as Triton's ``GPUTarget`` names it: 90, ``gfx942``."""
+        return int(self.arch.removeprefix("sm_")) if self.backend.name == "cuda" else self.arch
 
     @property
     def target(self) -> Target:
         """The target as a manifest names it."""
-        return Target(arch=self.arch, backend="cuda", warp_size=32)
+        return Target(arch=self.arch, backend=self.backend.name, warp_size=self.warp_size)
 
-    def properties(self) -> dict[str, int]:
+    def properties(self) -> dict[str, int | str]:
         """Return what Triton's driver reports of a device; clocks are in kHz, the bus in bits."""
-        return {
+        known: dict[str, int | str] = {
             "max_shared_mem": self.shared,
             "max_num_regs": 65536,
             "multiprocessor_count": self.multiprocessors,
-            "warpSize": 32,
+            "warpSize": self.warp_size,
             "sm_clock_rate": 1_500_000,
             "mem_clock_rate": 2_000_000,
             "mem_bus_width": 5120,
         }
+        if self.backend.name == "hip":
+            known |= {"arch": self.arch, "max_threads_per_sm": 2048, "cooperativeLaunch": 1}
+        return known
 
 
+_HIP = BACKENDS["hip"]
 CHIPS = {
     chip.arch: chip
     for chip in (
@@ -53,6 +85,11 @@ CHIPS = {
         Chip("sm_90", "H100, H200", 232_448, 132),
         Chip("sm_100", "B200", 232_448, 148),
         Chip("sm_120", "RTX 50, RTX PRO", 101_376, 170),
+        Chip("gfx90a", "MI210, MI250", 65_536, 104, _HIP, 64),
+        Chip("gfx942", "MI300X, MI325X", 65_536, 304, _HIP, 64),
+        Chip("gfx950", "MI350X, MI355X", 163_840, 256, _HIP, 64),
+        Chip("gfx1100", "RX 7900", 65_536, 48, _HIP),
+        Chip("gfx1201", "RX 9070", 65_536, 32, _HIP),
     )
 }
 DEFAULT_TARGET = "sm_90"

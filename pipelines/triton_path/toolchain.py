@@ -11,15 +11,18 @@ from pathlib import Path
 from pipelines.trace import Model, Name, Tool, Toolchain
 from pipelines.triton_path.options import OptionField
 
+# LLVM's AMD back end, its assembler included.
+AMD_CODEGEN = "libtriton_amd_codegen.so"
+
 # How long an installation may take: a file that is younger was edited afterwards.
 _INSTALL_S = 600.0
 
 
 class Described(Model):
-    """``toolchain.json``: what the toolchain says of itself, from inside its own process."""
+    """``toolchain.json``: what the toolchain says of itself, from inside its own process; options by backend."""
 
     triton: Name
-    options: tuple[OptionField, ...]
+    options: dict[str, tuple[OptionField, ...]]
     tools: dict[str, Name]
     versions: dict[str, Name]
 
@@ -38,10 +41,15 @@ def binaries() -> tuple[Path, ...]:
     return tuple(root / name for name in ("ptxas", "ptxas-blackwell", "nvdisasm"))
 
 
+def libraries() -> tuple[Path, ...]:
+    """Return the compilers that Triton loads into its process, each with an LLVM of its own."""
+    return (triton_root() / "backends" / "amd" / "lib" / AMD_CODEGEN,)
+
+
 def toolchain(described: Described) -> Toolchain:
-    """Return the toolchain: Triton by the hashes of its files, the binaries by their bytes."""
+    """Return the toolchain: Triton by the hashes of its files, the rest by their bytes."""
     tools = [Tool(name="triton", version=described.triton, sha256=_wheel_hash())]
-    for path in binaries():
+    for path in (*binaries(), *libraries()):
         tools.append(Tool(name=path.name, version=described.versions.get(path.name, ""), sha256=_file_hash(path)))
     return Toolchain(name=f"triton {described.triton}", tools=tuple(tools))
 

@@ -77,7 +77,13 @@ def ready_worker(services: Services) -> str:
     facts = workers.Facts(
         toolchain=TOOLCHAIN,
         confinement={"files": "Landlock"},
-        options=[{"name": "num_warps", "type": "int", "default": 4}],
+        options={
+            "cuda": [
+                {"name": "num_warps", "type": "int", "default": 4},
+                {"name": "maxnreg", "type": "int", "default": None},
+            ],
+            "hip": [{"name": "num_warps", "type": "int", "default": 4}],
+        },
     )
     with services.database.write() as session:
         worker = workers.register(session, "compile")

@@ -85,8 +85,10 @@ def test_refusal_names_what_there_is(client: FlaskClient, ready_worker: str) -> 
     assert ready_worker
     answer = client.post("/api/v1/compiles", json=compile_body(options={"num_wraps": 4}))
     assert answer.status_code == 422
-    assert "there is no option num_wraps; the backend has num_warps" in error_of(answer)["message"]
-    answer = client.post("/api/v1/compiles", json=compile_body(targets=["gfx942"]))
+    assert "there is no option num_wraps; the backend has maxnreg, num_warps" in error_of(answer)["message"]
+    both = compile_body(targets=["sm_80", "gfx942"], options={"maxnreg": 64})
+    assert "there is no option maxnreg" in error_of(client.post("/api/v1/compiles", json=both))["message"]
+    answer = client.post("/api/v1/compiles", json=compile_body(targets=["gfx906"]))
     assert "choose from sm_75, sm_80" in error_of(answer)["message"]
 
 
@@ -290,8 +292,15 @@ def test_targets_options_and_examples_are_told(client: FlaskClient, ready_worker
         "sm_90",
         "sm_100",
         "sm_120",
+        "gfx90a",
+        "gfx942",
+        "gfx950",
+        "gfx1100",
+        "gfx1201",
     }
-    assert told["options"][0]["name"] == "num_warps"
+    assert {backend["name"] for backend in told["backends"]} == {target["backend"] for target in told["targets"]}
+    options = {option["name"]: option["defaults"] for option in told["options"]}
+    assert options == {"num_warps": {"cuda": 4, "hip": 4}, "maxnreg": {"cuda": None}}
     gallery = client.get("/api/v1/examples").get_json()
     assert {"softmax", "vector_add", "matmul"} <= {example["name"] for example in gallery}
     assert all(example["title"] and example["teaches"] and example["source"] for example in gallery)

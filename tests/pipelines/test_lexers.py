@@ -14,7 +14,7 @@ from pipelines.lexers import CLASSES, css_class, highlight_html, lexer_for
 from pipelines.trace import Syntax
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "analysis"
-SYNTAXES: tuple[Syntax, ...] = ("mlir", "llvm", "ptx", "sass", "python", "text")
+SYNTAXES: tuple[Syntax, ...] = ("mlir", "llvm", "ptx", "sass", "amdgcn", "python", "text")
 
 REAL: list[tuple[str, Syntax]] = [
     ("matmul-cf.mlir", "mlir"),
@@ -25,6 +25,8 @@ REAL: list[tuple[str, Syntax]] = [
     ("softmax-sm90.hex.sass", "sass"),
     ("scale-sm100.sass", "sass"),
     ("scale-sm75.sass", "sass"),
+    ("softmax.amdgcn", "amdgcn"),
+    ("loop.amdgcn", "amdgcn"),
 ]
 
 
@@ -94,6 +96,20 @@ def test_sass() -> None:
     assert kinds("   /*0010*/  S2R R12, SR_TID.X ;", "sass")[-1] == ("t", "SR_TID.X")
 
 
+def test_amdgcn() -> None:
+    assert kinds("\tv_mov_b32_dpp v5, -v4 row_shr:8 bound_ctrl:1 ; note", "amdgcn") == [
+        ("o", "v_mov_b32_dpp"), ("v", "v5"), ("v", "v4"), ("k", "row_shr"), ("n", "8"), ("k", "bound_ctrl"),
+        ("n", "1"), ("c", "; note"),
+    ]  # fmt: skip
+    assert kinds("\tbuffer_load_dwordx4 v[2:5], v6, s[8:11], 0 offen", "amdgcn")[:3] == [
+        ("o", "buffer_load_dwordx4"), ("v", "v"), ("n", "2"),
+    ]  # fmt: skip
+    assert kinds("\ts_mov_b64 vcc, exec_lo", "amdgcn") == [("o", "s_mov_b64"), ("v", "vcc"), ("v", "exec_lo")]
+    assert kinds("\ts_cbranch_scc1 .LBB0_4", "amdgcn") == [("o", "s_cbranch_scc1"), ("s", ".LBB0_4")]
+    assert kinds(".LBB0_4:  ; in", "amdgcn") == [("s", ".LBB0_4:"), ("c", "; in")]
+    assert kinds("\t.amdhsa_next_free_vgpr 24", "amdgcn") == [("k", ".amdhsa_next_free_vgpr"), ("n", "24")]
+
+
 def test_python_keeps_its_state_over_the_lines_of_a_window() -> None:
     html = highlight_html(['"""a', "b", '"""', "def f(): pass"], "python")
     assert [line[:20] for line in html[:3]] == ['<span class="tok-s">'] * 3
@@ -156,7 +172,7 @@ def test_long_lines_and_what_follows_the_bound_stay_plain(monkeypatch: pytest.Mo
 HOSTILE = '" \\\\" loc( a. a.b- a-a- 1- 1x ?x /* @! `( < a$ 0x 1e % %" ::a R1. x: .a 0xF A.b= "a.b f32,_ i1,_ _ ;_'
 
 
-@pytest.mark.parametrize("syntax", ["mlir", "llvm", "ptx", "sass"])
+@pytest.mark.parametrize("syntax", ["mlir", "llvm", "ptx", "sass", "amdgcn"])
 @pytest.mark.parametrize("piece", HOSTILE.split(" "))
 def test_no_pattern_is_worse_than_linear(syntax: Syntax, piece: str) -> None:
     lexer = lexer_for(syntax)

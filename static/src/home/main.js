@@ -14,7 +14,7 @@ import { fromTrace, readDraft, saveDraft } from "./sources.js";
 /** @typedef {import("./sources.js").Start} Start */
 /** @typedef {import("./state.js").Example} Example */
 
-/** @type {{examples: Example[], targets: {options: import("./state.js").Option[], default: string[]}}} */
+/** @type {{examples: Example[], targets: import("./state.js").Offer}} */
 const data = pageData("home-data");
 const form = need("[data-form]", HTMLFormElement);
 const button = need("[data-submit]", HTMLButtonElement, form);
@@ -27,7 +27,7 @@ const editor = new SourceEditor(need("[data-source]", HTMLTextAreaElement, form)
   kernels.later(source);
 });
 const faults = new Faults(form, editor);
-const options = new Options(form);
+const options = new Options(form, data.targets.backends);
 const targets = new Targets(form, () => describe());
 const table = need("[data-signature]", HTMLElement, form);
 const signature = new Signature(table);
@@ -63,6 +63,7 @@ function describe() {
   summary.textContent = kernels.describe(targets.chosen.length);
   const hint = form.querySelector("[data-options-hint]");
   if (hint instanceof HTMLElement) hint.hidden = kernels.given;
+  options.use(targets.backends);
 }
 
 /** Puts a source with its settings on the page. @param {Start} start */
@@ -72,8 +73,9 @@ async function open(start) {
   own = true;
   kernels.origin = start.args ? "given" : "launch";
   signature.fill(start.args ?? {});
-  if (start.options) options.fill(start.options);
   if (start.targets?.length) targets.fill(start.targets);
+  options.use(targets.backends);
+  if (start.options) options.fill(start.options);
   faults.clear();
   await kernels.discover(start.source, start.kernel ?? null);
 }
@@ -93,8 +95,7 @@ async function openAddress() {
   const trace = query.get("from");
   if (example) return openExample(example);
   if (trace) {
-    const defaults = new Map(data.targets.options.map((option) => [option.name, option.default]));
-    return fromTrace(trace, defaults).then(open, (error) => notice(error.message, "error"));
+    return fromTrace(trace, data.targets.options).then(open, (error) => notice(error.message, "error"));
   }
   return open({ source: readDraft() ?? editor.source });
 }

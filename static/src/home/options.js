@@ -1,4 +1,5 @@
-// The backend's options and the targets; an empty option is left to its default.
+// The targets and their back ends' options; an empty option is left to its default.
+import { el } from "../lib/dom.js";
 import { FieldError, readValue } from "./state.js";
 
 /** @typedef {import("./state.js").Value} Value */
@@ -10,10 +11,61 @@ function control(field) {
   return found;
 }
 
+/** @param {unknown} value */
+function word(value) {
+  if (value === null || value === "") return "none";
+  return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
+}
+
+/**
+ * Shows one option as some back ends have it, or hides what one of them lacks.
+ * @param {HTMLElement} field
+ * @param {string[]} backends
+ * @param {Map<string, string>} vendors
+ */
+function offer(field, backends, vendors) {
+  /** @type {Record<string, unknown>} */
+  const defaults = JSON.parse(field.dataset.defaults ?? "{}");
+  field.hidden = !backends.every((backend) => backend in defaults);
+  if (field.hidden) return;
+  const words = backends.map((backend) => word(defaults[backend]));
+  const differ = new Set(words).size > 1;
+  const shown = differ ? words.join(" or ") : (words[0] ?? "");
+  const element = control(field);
+  element.title = differ ? backends.map((backend, at) => `${words[at]} on ${vendors.get(backend)}`).join(", ") : "";
+  if (element instanceof HTMLInputElement) element.placeholder = shown;
+  else fillChoices(element, `default ${shown}`, choices(field, backends));
+}
+
+/** @param {HTMLElement} field @param {string[]} backends @returns {unknown[] | null} what all of them can take; null where fixed */
+function choices(field, backends) {
+  /** @type {Record<string, unknown[]>} */
+  const values = JSON.parse(field.dataset.values ?? "{}");
+  if (!Object.keys(values).length) return null;
+  const [first, ...others] = backends.map((backend) => values[backend] ?? []);
+  return (first ?? []).filter((value) => others.every((list) => list.includes(value)));
+}
+
+/** @param {HTMLSelectElement} select @param {string} none @param {unknown[] | null} values */
+function fillChoices(select, none, values) {
+  const first = select.options[0];
+  if (first) first.textContent = none;
+  if (!values) return;
+  const kept = select.value;
+  select.replaceChildren(...Array.from(select.options).slice(0, 1), ...values.map((value) => el("option", {}, String(value))));
+  select.value = values.includes(kept) ? kept : "";
+}
+
 export class Options {
-  /** @param {HTMLFormElement} form */
-  constructor(form) {
+  /**
+   * @param {HTMLFormElement} form
+   * @param {{name: string, vendor: string}[]} backends
+   */
+  constructor(form, backends) {
     this.form = form;
+    this.vendors = new Map(backends.map(({ name, vendor }) => [name, vendor]));
+    /** Those of the chosen targets. @type {string[]} */
+    this.backends = [];
     /** @type {Map<string, HTMLElement>} */
     this.fields = new Map();
     /** What was entered before the server knew the options. @type {Record<string, Value>} */
@@ -30,7 +82,17 @@ export class Options {
       control(field).dataset.field = `options.${name}`;
       this.fields.set(name, field);
     }
+    this.use(this.backends);
     this.fill(this.early);
+  }
+
+  /** Offers what all of some back ends have; what was entered for others waits, unsent. @param {string[]} backends */
+  use(backends) {
+    this.backends = backends;
+    for (const field of this.fields.values()) offer(field, backends, this.vendors);
+    const shared = this.form.querySelector("[data-options-shared]");
+    if (shared instanceof HTMLElement) shared.hidden = backends.length < 2;
+    this.mark();
   }
 
   /**
@@ -42,7 +104,7 @@ export class Options {
     const values = {};
     for (const [name, field] of this.fields) {
       const text = control(field).value.trim();
-      if (!text) continue;
+      if (!text || field.hidden) continue;
       const isInt = field.dataset.type === "int";
       if (isInt && !/^-?\d+$/.test(text)) throw new FieldError(`options.${name}`, `${name} is a whole number, not “${text}”.`);
       values[name] = field.dataset.type === "str" ? text : readValue(text);
@@ -66,7 +128,7 @@ export class Options {
   mark() {
     for (const field of this.fields.values()) field.toggleAttribute("data-set", control(field).value.trim() !== "");
     for (const more of this.form.querySelectorAll("details.more")) {
-      const set = more.querySelectorAll("[data-set]").length;
+      const set = more.querySelectorAll("[data-set]:not([hidden])").length;
       const summary = more.querySelector("summary");
       if (summary) summary.textContent = set ? `more options, ${set} set` : "more options";
     }
@@ -86,6 +148,12 @@ export class Targets {
   /** @returns {string[]} */
   get chosen() {
     return this.boxes.filter((box) => box.checked).map((box) => box.value);
+  }
+
+  /** @returns {string[]} the back ends of what is chosen; all while nothing is */
+  get backends() {
+    const chosen = this.boxes.filter((box) => box.checked);
+    return Array.from(new Set((chosen.length ? chosen : this.boxes).map((box) => box.dataset.backend ?? "")));
   }
 
   /** @returns {string[]} @throws {FieldError} where none is chosen */

@@ -36,10 +36,10 @@ export function readDraft() {
 /**
  * Reads the source and settings of a trace, so that it can be changed and compiled again.
  * @param {string} id
- * @param {Map<string, unknown>} defaults of the options
+ * @param {import("./state.js").Option[]} offered
  * @returns {Promise<Start>}
  */
-export async function fromTrace(id, defaults) {
+export async function fromTrace(id, offered) {
   const trace = await api(`/traces/${encodeURIComponent(id)}`);
   const manifest = trace.manifest;
   if (!manifest) throw new Error(`Trace ${id} is not finished yet; open it again when it is.`);
@@ -49,7 +49,7 @@ export async function fromTrace(id, defaults) {
     source: await response.text(),
     kernel: manifest.kernel.name,
     args: manifest.kernel.origin === "given" ? givenArguments(manifest.kernel.arguments) : null,
-    options: changed(manifest.options, defaults),
+    options: changed(manifest.options, offered, manifest.target.backend),
     targets: [manifest.target.arch],
   };
 }
@@ -66,9 +66,11 @@ function givenArguments(list) {
 
 /**
  * @param {Record<string, any>} options
- * @param {Map<string, unknown>} defaults
+ * @param {import("./state.js").Option[]} offered
+ * @param {string} backend
  */
-function changed(options, defaults) {
+function changed(options, offered, backend) {
+  const defaults = new Map(offered.filter((option) => backend in option.defaults).map((option) => [option.name, option.defaults[backend]]));
   const entries = Object.entries(options).filter(([name, value]) => defaults.has(name) && JSON.stringify(defaults.get(name)) !== JSON.stringify(value));
   return Object.fromEntries(entries);
 }

@@ -5,7 +5,8 @@
 /** @typedef {{message: string, line: number | null, column: number | null}} SourceError line and column count from 1 */
 /** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null}} Discovery what POST /kernels answers */
 /** @typedef {{name: string, group: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
-/** @typedef {{name: string, type: string, default: unknown, values?: unknown[] | null}} Option */
+/** @typedef {{name: string, type: string, defaults: Record<string, unknown>, values: Record<string, unknown[]>}} Option by back end */
+/** @typedef {{backends: {name: string, vendor: string}[], options: Option[], default: string[]}} Offer what GET /targets answers */
 /** @typedef {string | number | boolean | null} Value */
 
 /**

@@ -83,9 +83,10 @@ function pair(key, value) {
 
 /** @type {Record<string, string>} */
 const artifactWords = {
-  "llvm-ir": "LLVM IR after LLVM's own passes, as the NVPTX back end received it.",
+  "llvm-ir": "LLVM IR after LLVM's own passes, as the back end for the chip received it.",
   ptx: "PTX as the NVPTX back end wrote it and ptxas read it.",
   sass: "Machine code, disassembled.",
+  amdgcn: "Machine code as assembly, as LLVM's AMDGPU back end wrote it; the hsaco is made from it.",
   "ptxas-log": "What ptxas printed.",
 };
 

@@ -11,14 +11,20 @@ const whole = {
   sass: { first: "\t /", line: /^\s*\/\/## File / },
 };
 
+// A debug section ends with its last line, or before the next section.
+const assembly = {
+  ptx: { line: /^\s*(?:\.(?:loc|file)\s|\$L__(?:tmp|func_begin|func_end))/, last: /^\s*}/, next: null },
+  amdgcn: { line: /^\s*\.(?:(?:loc|file)\s|cfi_|L(?:tmp|func_begin|func_end))/, last: null, next: /^\s*\.(?:section|text)\b/ },
+};
+
 /**
- * Lines that hold nothing but locations, as ranges from 0, half-open; PTX's debug sections belong to it.
+ * Lines that hold nothing but locations, as ranges from 0, half-open; debug sections belong to it.
  * @param {string[]} lines
  * @param {Syntax} syntax
  * @returns {Span[]}
  */
 export function locationRanges(lines, syntax) {
-  if (syntax === "ptx") return ptxRanges(lines);
+  if (syntax === "ptx" || syntax === "amdgcn") return assemblyRanges(lines, assembly[syntax]);
   const rule = whole[syntax];
   if (!rule) return [];
   /** @type {Span[]} */
@@ -31,16 +37,17 @@ export function locationRanges(lines, syntax) {
   return ranges;
 }
 
-/** @param {string[]} lines @returns {Span[]} */
-function ptxRanges(lines) {
+/** @param {string[]} lines @param {{line: RegExp, last: RegExp | null, next: RegExp | null}} rules @returns {Span[]} */
+function assemblyRanges(lines, { line: alone, last, next }) {
   /** @type {Span[]} */
   const ranges = [];
   let inside = false;
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at];
+    if (next?.test(line)) inside = false;
     if (/^\s*\.section\s+\.debug_/.test(line)) inside = true;
-    if (inside || /^\s*(?:\.(?:loc|file)\s|\$L__(?:tmp|func_begin|func_end))/.test(line)) include(ranges, at);
-    if (inside && /^\s*}/.test(line)) inside = false;
+    if (inside || alone.test(line)) include(ranges, at);
+    if (last?.test(line)) inside = false;
   }
   return ranges;
 }

@@ -15,7 +15,7 @@
  */
 
 /** @type {Record<string, Syntax>} */
-const artifactSyntax = { "llvm-ir": "llvm", ptx: "ptx", sass: "sass" };
+const artifactSyntax = { "llvm-ir": "llvm", ptx: "ptx", sass: "sass", amdgcn: "amdgcn" };
 
 export class Model {
   /** @param {Trace} trace */

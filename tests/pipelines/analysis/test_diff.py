@@ -259,7 +259,9 @@ def test_ops_rebuild_programs_apart_from_locations(a: str, b: str) -> None:
     assert re.sub(r" loc\(#loc\d*\)", "", rebuilt) == re.sub(r" loc\(#loc\d*\)", "", b)
 
 
-@given(st.binary(max_size=120), st.binary(max_size=120), st.sampled_from(["mlir", "llvm", "ptx", "sass", "text"]))
+@given(
+    st.binary(max_size=120), st.binary(max_size=120), st.sampled_from(["mlir", "llvm", "ptx", "sass", "amdgcn", "text"])
+)
 def test_any_bytes_can_be_compared(a: bytes, b: bytes, syntax: Syntax) -> None:
     check(a, b, between(a, b, syntax))
 

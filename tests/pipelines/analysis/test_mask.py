@@ -32,11 +32,13 @@ RULES: dict[Syntax, list[tuple[str, str]]] = {
         (r"([#!])\d+", r"\1"),
     ],
     "ptx": [(r"%(\w*?)\d+\b", r"%\1"), (r"\$\w+", "$")],
+    "amdgcn": [(r"\.L(?:BB|tmp)\w+", "."), (r"(?<![\w.$-])BB\d\w*", "B"), (r"%bb\.[\w.$-]+", "%")],
 }
 LOCATIONS: dict[Syntax, str] = {
     "mlir": r"#loc\d* = ",
     "llvm": r"!llvm\.dbg\.cu |!\d+ = (?:distinct )?!DI",
     "ptx": r"\s*(?:\.loc|\.file|\$L__(?:tmp|func_begin|func_end))",
+    "amdgcn": r"\s*\.(?:loc\s|file\s|cfi_|L(?:tmp|func_begin|func_end))",
 }
 
 
@@ -60,11 +62,13 @@ def masked(line: str, syntax: Syntax) -> str | None:
         ("softmax-llvm.mlir", "mlir"),
         ("softmax.ll", "llvm"),
         ("softmax.ptx", "ptx"),
+        ("softmax.amdgcn", "amdgcn"),
+        ("loop.amdgcn", "amdgcn"),
     ],
 )
 def test_keys_partition_the_lines_of_a_real_text_as_the_masked_lines_do(name: str, syntax: Syntax) -> None:
     text = (GOLDEN / name).read_text()
-    if syntax == "ptx":
+    if syntax in ("ptx", "amdgcn"):
         text = text[: text.index("\t.section\t.debug_")]
     keys = line_keys(text.encode(), syntax).tolist()
     lines = [masked(line, syntax) for line in text.split("\n")]
@@ -89,6 +93,9 @@ def same(a: str, b: str, syntax: Syntax = "mlir") -> bool:
         ("llvm", "define void @k(ptr %0) #1 !dbg !4 {", "define void @k(ptr %1) #0 {"),
         ("ptx", "\tmov.u32 \t%r18, %ctaid.x;", "\tmov.u32 \t%r1, %ctaid.x;"),
         ("ptx", "@%p1 bra \t$L__BB0_2;", "@%p12 bra \t$L__BB0_3;"),
+        ("amdgcn", "\ts_cbranch_scc1 .LBB0_4", "\ts_cbranch_scc1 .LBB1_12"),
+        ("amdgcn", ".LBB0_2:  ;   in Loop: Header=BB0_1 Depth=1", ".LBB0_12:  ;   in Loop: Header=BB0_9 Depth=1"),
+        ("amdgcn", "; %bb.3:", "; %bb.12:"),
         ("sass", "  /*0010*/   @P0 BRA `(.L_x_1) ;", "  /*02f0*/   @P0 BRA `(.L_x_22) ;"),
     ],
 )
@@ -109,6 +116,9 @@ def test_lines_that_differ_only_in_names_and_locations_have_one_key(syntax: Synt
         ("llvm", 'asm "st %1", !dbg !3', 'asm "st %2", !dbg !3'),
         ("ptx", "mov.b32 %r1, %f2;", "mov.b32 %r1, %r2;"),
         ("ptx", "mov.b32 %r1, 1;", "mov.b32 %r1, 2;"),
+        ("amdgcn", "\tv_mov_b32_e32 v1, v2", "\tv_mov_b32_e32 v1, v3"),
+        ("amdgcn", "\t.set .Lkernel.num_vgpr, 24", "\t.set .Lkernel.num_agpr, 24"),
+        ("amdgcn", "BBQ1", "BBQ2"),
         ("sass", "  /*0010*/   IADD3 R1, R2, R3, RZ ;", "  /*0010*/   IADD3 R1, R2, R4, RZ ;"),
         ("python", "    a = 1", "  a = 1"),
         ("text", "%1", "%2"),
@@ -134,6 +144,13 @@ def test_lines_that_differ_in_anything_else_have_two_keys(syntax: Syntax, a: str
         ("ptx", '\t.file\t1 "kernel.py"', True),
         ("ptx", "$L__tmp0:", True),
         ("ptx", "$L__BB0_1:", False),
+        ("amdgcn", "\t.loc\t1 4 9                           ; kernel.py:4:9", True),
+        ("amdgcn", '\t.file\t2 "<triton>/language" "standard.py"', True),
+        ("amdgcn", "\t.cfi_undefined 16", True),
+        ("amdgcn", ".Ltmp12:", True),
+        ("amdgcn", ".Lfunc_end0:", True),
+        ("amdgcn", ".LBB0_1:", False),
+        ("amdgcn", "\t.size\tkernel, .Lfunc_end0-kernel", False),
         ("sass", '\t//## File "kernel.py", line 3', True),
         ("sass", "//--------------------- .text.softmax", False),
     ],
@@ -150,13 +167,26 @@ def test_debug_sections_of_ptx_are_location_up_to_their_brace() -> None:
     assert keys[lines.index("}")] != LOCATION
 
 
+def test_debug_sections_of_amdgcn_are_location_up_to_the_next_section() -> None:
+    text = (GOLDEN / "softmax.amdgcn").read_text()
+    lines, keys = text.split("\n"), line_keys(text.encode(), "amdgcn")
+    first = next(n for n, line in enumerate(lines) if line.startswith("\t.section\t.debug_abbrev"))
+    after = next(n for n, line in enumerate(lines) if line.startswith('\t.section\t".note'))
+    assert (keys[first:after] == LOCATION).all()
+    assert LOCATION not in keys[after : lines.index("\t.end_amdgpu_metadata")]
+    assert (keys[lines.index('\t.section\t.debug_line,"",@progbits') : -1] == LOCATION).all()
+
+
 @pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "a\r\nb\r\n", "\0\n\0\0", "\n\n\n", "é\u2028x\n\x0c"])
-@pytest.mark.parametrize("syntax", ["mlir", "llvm", "ptx", "sass", "text", "python"])
+@pytest.mark.parametrize("syntax", ["mlir", "llvm", "ptx", "sass", "amdgcn", "text", "python"])
 def test_the_browser_counts_the_same_lines(text: str, syntax: Syntax) -> None:
     assert count_lines(text.encode()) == line_keys(text.encode(), syntax).size == len(text.split("\n"))
 
 
-WORDS = rb'%a %12 #1 #blocked3 ^bb1 !7 loc( ) ( " \ = : ; // pred .loc /*0010*/ } .section .debug_x tt.func @f $L__tmp1'
+WORDS = (
+    rb'%a %12 #1 #blocked3 ^bb1 !7 loc( ) ( " \ = : ; // pred .loc /*0010*/ } .section .debug_x tt.func @f $L__tmp1 '
+    rb".LBB0_1 .Ltmp3: %bb.7: Header=BB0_3 .cfi_x"
+)
 
 PIECES = st.lists(
     st.sampled_from(
@@ -166,7 +196,7 @@ PIECES = st.lists(
 ).map(b"".join)
 
 
-@given(PIECES | st.binary(max_size=200), st.sampled_from(["mlir", "llvm", "ptx", "sass", "text"]))
+@given(PIECES | st.binary(max_size=200), st.sampled_from(["mlir", "llvm", "ptx", "sass", "amdgcn", "text"]))
 def test_any_bytes_give_one_key_a_line_that_depends_on_the_line_alone(text: bytes, syntax: Syntax) -> None:
     keys = line_keys(text, syntax).tolist()
     lines = text.split(b"\n")

@@ -3,7 +3,8 @@
 A trace is held against what this makes.
 
 Run as a program: reads jobs as JSON lines on stdin (file, kernel, arguments, options, target, out), forks a child for
-each, and writes to ``out``: dump.mlir, ttir, ttgir, llvm-dialect, llir, ptx. Prints ``done`` after each.
+each, and writes to ``out``: dump.mlir, ttir, ttgir, llvm-dialect, llir, and ptx, or amdgcn with hsaco. Prints ``done``
+after each.
 """
 
 import ctypes
@@ -60,11 +61,18 @@ def compile_job(job):
         {(i,): value_of(a["value"]) for i, a in arguments if a["type"] == "constexpr"},
         {(i,): [["tt.divisibility", a["divisibility"]]] for i, a in arguments if a["divisibility"]},
     )
-    options = {k: job["options"][k] for k in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
-    kernel = triton.compile(source, target=GPUTarget("cuda", int(job["target"][3:]), 32), options=options)
-    for name in ("ttir", "ttgir", "llir", "ptx"):
+    chosen = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
+    options = {k: job["options"][k] for k in chosen if k in job["options"]}
+    arch = job["target"]
+    hip = arch.startswith("gfx")
+    wave = 64 if arch.startswith("gfx9") else 32
+    target = GPUTarget("hip", arch, wave) if hip else GPUTarget("cuda", int(arch[3:]), 32)
+    kernel = triton.compile(source, target=target, options=options)
+    for name in ("ttir", "ttgir", "llir", "amdgcn" if hip else "ptx"):
         if name in kernel.asm:  # Gluon has no ttir
             Path(name).write_text(kernel.asm[name])
+    if hip:
+        Path("hsaco").write_bytes(kernel.asm["hsaco"])
 
 
 def main():
