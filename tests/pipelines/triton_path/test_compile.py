@@ -136,7 +136,7 @@ def test_none_and_dtypes_as_arguments(compiler: Compiler):
 
 
 def test_options_come_from_the_backends_own_class(compiler: Compiler):
-    names = {field.name for field in compiler.options}
+    names = {field.name for field in compiler.options["cuda"]}
     assert {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion"} <= names
     compiled = compiler.compile(example("vector_add", options={"num_warps": 8, "maxnreg": 64}), lambda _: None)
     assert compiled.manifest.options["num_warps"] == 8
