@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-import os
-import tempfile
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipelines.kernels.capture import Launch
 from pipelines.kernels.inductor import hints, source
 from pipelines.kernels.inductor.launches import InductorError, declared_in, launch_of
 from pipelines.kernels.inductor.modules import install
-from pipelines.triton_path import slot
 from pipelines.triton_path.errors import UserError
 from pipelines.triton_path.imports import Sources, keep_text
-from pipelines.triton_path.running import Ran, execute_tree
+from pipelines.triton_path.running import Ran, execute_tree, undone
 
 
 @dataclass(frozen=True)
@@ -43,28 +41,32 @@ def run_declared(sources: Sources) -> DeclaredLaunches | None:
     keep_text(file, data)
     module = types.ModuleType(Path(file).stem)
     module.__file__ = file
-    namespace = module.__dict__
-    namespace |= {name: getattr(hints, name) for name in source.REMOVED}
-    launches: list[Launch] = []
-    chosen: dict[str, frozenset[str]] = {}
-    error: BaseException | None = None
+    found = DeclaredLaunches(Ran(sources, vars(module), None), [], {})
     try:
-        execute_tree(source.kernels_only(tree), file, namespace)
-        for item in embedded:
-            inner = ast.increment_lineno(ast.parse(item.text, file), item.line - 1)
-            execute_tree(source.kernels_only(inner), file, namespace)
-        for kernel in declared_in(namespace):
-            launch, names = launch_of(kernel)
-            launches.append(launch)
-            chosen[launch.function.__name__] = frozenset(names)
-            namespace[launch.function.__name__] = launch.function
+        with undone():
+            _execute(tree, embedded, file, vars(module))
+            _collect(vars(module), found)
     except MemoryError:
         raise
-    except InductorError as raised:
-        error = UserError(str(raised))
-    except BaseException as raised:  # the source may end in any way, also by SystemExit
-        error = raised
-    finally:
-        os.chdir(slot.directory())
-        tempfile.tempdir = str(slot.directory())
-    return DeclaredLaunches(Ran(sources, namespace, error), launches, chosen)
+    except InductorError as error:
+        return replace(found, ran=replace(found.ran, error=UserError(str(error))))
+    except BaseException as error:  # the source may end in any way, also by SystemExit
+        return replace(found, ran=replace(found.ran, error=error))
+    return found
+
+
+def _execute(tree: ast.Module, embedded: list[source.Embedded], file: str, namespace: dict[str, Any]) -> None:
+    """Run what makes the kernels, each at its lines of the file."""
+    namespace |= {name: getattr(hints, name) for name in source.REMOVED}
+    execute_tree(source.kernels_only(tree), file, namespace)
+    for item in embedded:
+        inner = ast.increment_lineno(ast.parse(item.text, file), item.line - 1)
+        execute_tree(source.kernels_only(inner), file, namespace)
+
+
+def _collect(namespace: dict[str, Any], found: DeclaredLaunches) -> None:
+    for kernel in declared_in(namespace):
+        launch, names = launch_of(kernel)
+        found.launches.append(launch)
+        found.chosen[launch.function.__name__] = frozenset(names)
+        namespace[launch.function.__name__] = launch.function

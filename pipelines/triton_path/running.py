@@ -8,7 +8,8 @@ import os
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,10 @@ def run_source(sources: Sources, *, main: bool) -> Ran:
     Raises:
         MemoryError: the source ran out of memory, which is no fault that it could be told of.
     """
-    entered = dict(os.environ)
-    os.environ.update(_SILENT)
-    _pin()
     sys.argv = [sources.file]
     namespace: dict[str, Any] = {}
     try:
-        with Hidden(sources):
+        with undone(), Hidden(sources):
             namespace = _namespace(sources, main=main)
             if not isinstance(namespace.get("__loader__"), PackageLoader):
                 execute(sources.file, namespace)
@@ -100,11 +98,21 @@ def run_source(sources: Sources, *, main: bool) -> Ran:
         raise
     except BaseException as error:  # the source may end in any way, also by SystemExit
         return Ran(sources, namespace, error)
+    return Ran(sources, namespace, None)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Undo afterwards what the source changed of ours: environment, Triton's knobs, working directory."""
+    entered = dict(os.environ)
+    os.environ.update(_SILENT)
+    _pin()
+    try:
+        yield
     finally:
         os.chdir(slot.directory())
         _restore(entered)
         tempfile.tempdir = str(slot.directory())
-    return Ran(sources, namespace, None)
 
 
 def _namespace(sources: Sources, *, main: bool) -> dict[str, Any]:
