@@ -215,7 +215,7 @@ class Runner:
         result = Result(manifest.status, content, name, running.key, cacheable=compiled.cacheable)
         with self._services.database.write() as session:
             if compiled.times:
-                _keep_times(session, content, compiled.times)
+                keep_times(session, content, compiled.times)
             if compiled.cacheable and job.spec.launch == 0 and compiled.launches:
                 submissions.keep_launches(session, job.team, running.key, compiled.launches)
             jobs.finish(session, job, result)
@@ -228,7 +228,8 @@ class Runner:
             jobs.finish(session, running.job, result)
 
 
-def _keep_times(session: Session, content: str, times: tuple[StageTime, ...]) -> None:
+def keep_times(session: Session, content: str, times: tuple[StageTime, ...]) -> None:
+    """Keep a compilation's times beside its trace, unless times are known."""
     addendum = Addendum(kind="times", revision=TIMES_REVISION, times=times)
     values = {
         "content": content,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from flask import Blueprint, Response, render_template, request, send_file
+from pydantic import Field
 
 from app import replies, wire
-from app.api import Endpoint, Output, endpoint, parse_query
+from app.api import Endpoint, Input, Output, endpoint, parse_query
 from app.assets import assets
 from app.cache import MemoryCache
 from app.errors import ApiError
@@ -72,12 +75,19 @@ class TracePage(TraceReply):
     view: ViewReply
 
 
+class UploadQuery(Input):
+    """Where an upload goes."""
+
+    group: Annotated[str, Field(description="`new` begins a group, its id adds to it")] | None = None
+
+
 class UploadReply(Output):
     """A stored upload."""
 
     id: str
     url: str
     content: str
+    group: str | None
 
 
 @blueprint.get("/t/<trace_id>")
@@ -234,16 +244,26 @@ def download(trace_id: str) -> Response:
         UploadReply,
         status=201,
         body="application/octet-stream",
-        errors={422: "the file is not a sound trace", 429: "other uploads are being checked"},
+        query=UploadQuery,
+        errors={
+            409: "the group takes no uploads",
+            422: "the file is not a sound trace",
+            429: "other uploads are being checked",
+        },
     ),
 )
-def upload() -> UploadReply:
+def upload(query: UploadQuery) -> UploadReply:
     """Store an uploaded trace file under a permalink of its own; it never answers for a compilation."""
-    trace = receive(services())
-    return UploadReply(id=trace.id, url=f"/t/{trace.id}", content=trace.content or "")
+    trace = receive(services(), query.group)
+    return UploadReply(id=trace.id, url=f"/t/{trace.id}", content=trace.content or "", group=trace.group_id)
 
 
 def file_name(trace: Trace, suffix: str = SUFFIX) -> str:
     """Return the name under which a trace is saved."""
-    kernel = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in trace.kernel or "trace")
-    return f"{kernel[:80]}-{trace.target}{suffix}"
+    return trace_file_name(trace.kernel, trace.target, suffix)
+
+
+def trace_file_name(kernel: str | None, target: str, suffix: str = SUFFIX) -> str:
+    """Return a file's name for a kernel's trace, whatever the kernel is called."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in kernel or "trace")
+    return f"{safe[:80]}-{target}{suffix}"

@@ -19,6 +19,9 @@ COMMANDS = {
     "diff": "app.cli.diff",
     "search": "app.cli.search",
     "export": "app.cli.export",
+    "capture": "app.cli.capture",
+    "import": "app.cli.import_",
+    "push": "app.cli.push",
     "worker": "app.cli.worker",
 }
 

@@ -49,7 +49,7 @@ def _download(url: str) -> bytes:
         with urllib.request.urlopen(file, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310 - the scheme is checked
             data: bytes = response.read(MAX_UPLOAD_BYTES + 1)
     except urllib.error.HTTPError as error:
-        raise click.ClickException(f"{file} answered {error.code}: {_message(error)}") from None
+        raise click.ClickException(f"{file} answered {error.code}: {error_message(error)}") from None
     except OSError as error:
         raise click.ClickException(f"{file} cannot be reached: {error}") from None
     if len(data) > MAX_UPLOAD_BYTES:
@@ -57,7 +57,8 @@ def _download(url: str) -> bytes:
     return data
 
 
-def _message(error: urllib.error.HTTPError) -> str:
+def error_message(error: urllib.error.HTTPError) -> str:
+    """Return what a Loupe server said was wrong, or its status in words."""
     from pydantic import ValidationError
 
     from app.openapi import ErrorReply

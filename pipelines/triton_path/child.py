@@ -23,13 +23,13 @@ from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from triton.experimental.gluon._runtime import GluonASTSource
 
+from pipelines.hook.flush import Flusher
 from pipelines.json_values import json_safe
 from pipelines.kernels.capture import Capture, Launch
 from pipelines.kernels.inductor import modules as inductor
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
-from pipelines.triton_path.flush import Flusher
 from pipelines.triton_path.imports import Sources
 from pipelines.triton_path.instrument import Instrument
 from pipelines.triton_path.launches import Request, find_launch, write_launch

@@ -149,7 +149,7 @@ class Compiler:
         if "cubin" in run.output.artifacts:
             if not interim:
                 on_event(Event("ready", interim=Compiled(manifest, dict(blobs.by_digest), times, False, launches)))
-            manifest = self._disassemble(manifest, run.output.artifacts["cubin"], blobs)
+            manifest = self.disassemble(manifest, run.output.artifacts["cubin"], blobs)
             on_event(Event("artifact", {"name": "sass"}))
         return Compiled(manifest, blobs.by_digest, times, cacheable, launches)
 
@@ -218,8 +218,10 @@ class Compiler:
             return run
         return Run(run.output, run.outcome, run.limits, tuple(records))
 
-    def _disassemble(self, manifest: Manifest, cubin: bytes, blobs: Blobs) -> Manifest:
-        """Add SASS and its instruction count; where nvdisasm fails, a diagnostic says so."""
+    def disassemble(
+        self, manifest: Manifest, cubin: bytes, blobs: Blobs, clean: Callable[[bytes], bytes] = bytes
+    ) -> Manifest:
+        """Add SASS, after ``clean``, and its instruction count; where nvdisasm fails, a diagnostic says so."""
         request: dict[str, JsonValue] = {"nvdisasm": str(binaries()[-1]), "flags": list(NVDISASM_FLAGS)}
         with self._sandbox.run(f"{CHILD}:disassemble", request, {"input.cubin": cubin}) as finished:
             sass = finished.slot.read("sass.out", MAX_ARTIFACT) if finished.outcome.kind == "ok" else None
@@ -228,7 +230,7 @@ class Compiler:
             words = last_words(stderr.decode("utf-8", errors="replace")) or finished.outcome.kind
             diagnostic = Diagnostic(severity="warning", message=f"nvdisasm gave no SASS: {words}")
             return manifest.model_copy(update={"diagnostics": (*manifest.diagnostics, diagnostic)})
-        text = sass.rstrip(b"\n")
+        text = clean(sass).rstrip(b"\n")
         resources = manifest.resources or Resources()
         commands = (*manifest.toolchain.commands, " ".join(["nvdisasm", *NVDISASM_FLAGS, "kernel.cubin"]))
         instructions = count_instructions(text.decode("utf-8", errors="replace"))

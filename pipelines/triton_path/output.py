@@ -145,10 +145,10 @@ def read_output(slot: Slot) -> Output:
         ForgedOutputError: a file is not what ``child`` writes, or is larger than it can be.
     """
     output = Output()
-    output.launch = _json(slot, "launch.json", LaunchMade)
-    output.launches = _json(slot, "launches.json", tuple[LaunchFound, ...]) or ()
-    output.error = _json(slot, "error.json", ErrorMade)
-    output.metadata = _json(slot, "metadata.json", dict[str, JsonData]) or {}
+    output.launch = read_json(slot, "launch.json", LaunchMade)
+    output.launches = read_json(slot, "launches.json", tuple[LaunchFound, ...]) or ()
+    output.error = read_json(slot, "error.json", ErrorMade)
+    output.metadata = read_json(slot, "metadata.json", dict[str, JsonData]) or {}
     _read_events(_whole(slot, "events.jsonl"), output)
     for name in STAGE_OUTPUTS:
         text = _text(slot, name, output)
@@ -196,7 +196,8 @@ def _whole(slot: Slot, name: str) -> bytes:
 _Kind = TypeVar("_Kind")
 
 
-def _json(slot: Slot, name: str, kind: type[_Kind]) -> _Kind | None:
+def read_json(slot: Slot, name: str, kind: type[_Kind]) -> _Kind | None:
+    """Read a file as one kind of record; None where there is none. Raises ForgedOutputError as ``read_output``."""
     data = _whole(slot, name)
     if not data:
         return None

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from pathlib import Path
-from typing import Any
 
-EVENTS = "events.jsonl"
-# The symbol of a module that is printed into the dump only to push out what is buffered before it.
-FLUSH_SYMBOL = "loupe_flush"
+from pipelines.hook import folder
 
 _entered = Path()
 
@@ -28,19 +22,11 @@ def directory() -> Path:
 
 def write_output(name: str, data: str | bytes) -> None:
     """Write a file in one go, complete under its final name or not there at all."""
-    partial = _entered / f"{name}.part"
-    partial.write_bytes(data if isinstance(data, bytes) else data.encode())
-    partial.replace(_entered / name)
+    folder.write_output(_entered, name, data)
 
 
-class EventLog:
-    """Appends one JSON line an event, unbuffered."""
+class EventLog(folder.EventLog):
+    """The slot's events."""
 
     def __init__(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._file = os.open(_entered / EVENTS, flags, 0o600)
-
-    def write(self, event: str, **data: Any) -> None:
-        """Add an event with the monotonic clock's seconds."""
-        line = json.dumps({"event": event, "at": time.monotonic(), **data})
-        os.write(self._file, line.encode() + b"\n")
+        super().__init__(_entered)

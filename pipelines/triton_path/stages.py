@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pipelines.dumps.mlir import Header, Record
 from pipelines.dumps.nesting import parse_pipeline, place
+from pipelines.hook.folder import FLUSH_SYMBOL
 from pipelines.trace import MAX_PASSES, Pass, Stage
-from pipelines.triton_path.slot import FLUSH_SYMBOL
 
 STAGES = ("ttir", "ttgir", "llvm-dialect")
 _RUNS = {
