@@ -13,53 +13,60 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 MAX_ROOTS = 256
+# How much longer texts may become: what stands for a folder can be longer than its path.
+MAX_GROWTH = 64 << 20
 
 _COMPILE_DIRECTORY = re.compile(rb"\.b8 \d{1,3}[ \t]*// DW_AT_comp_dir\n(?:\.b8 \d{1,3}\n)*")
 _BYTE = re.compile(rb"(?<=\.b8 )\d{1,3}")
+# A root ends where its last name does; the rest of the path is taken along, so that nothing inside it is replaced.
+_END = rb"(?![\w@+~-]|\.\w)"
+_REST = rb"((?:/[^\s\"'\x00:;,()<>\\]*)?)"
+
+
+class PathsError(ValueError):
+    """Texts that would grow beyond all bounds."""
 
 
 class Paths:
-    """Replaces the roots that are given, a longer one before what it lies in."""
+    """Replaces folders, ``(path, what stands for it)``, a longer one before what it lies in."""
 
     def __init__(self, roots: Sequence[tuple[str, str]]) -> None:
-        ordered = sorted(roots, key=lambda root: -len(root[0]))
-        self._roots = [(path.rstrip("/"), shown) for path, shown in ordered]
-        self._bytes = [
-            (form, shown.encode())
-            for path, shown in self._roots
-            for form in _forms(path.encode(errors="surrogateescape"))
-        ]
+        self._shown: dict[bytes, bytes] = {}
+        for path, shown in sorted(roots, key=lambda root: -len(root[0])):
+            for form in _forms(path.rstrip("/").encode(errors="surrogateescape")):
+                if form.startswith(b"/") and len(form) > 1:
+                    self._shown.setdefault(form, shown.encode())
+        self._padded = {_padded(path, shown): shown for path, shown in self._shown.items()}
+        alternatives = b"|".join(re.escape(form[1:]) for form in sorted(self._shown, key=len, reverse=True))
+        self._pattern = re.compile(rb"(/(?:" + alternatives + rb"))" + _END + _REST) if alternatives else None
+        padded = b"|".join(map(re.escape, sorted(self._padded, key=len, reverse=True)))
+        self._made = re.compile(rb'(?<=")(' + padded + rb")(/[^\"\n]*)") if padded else None
+        self._grown = 0
 
     def text(self, data: bytes) -> bytes:
-        """Return a text of a compiler's with its paths replaced; the time is linear in its size for each root."""
-        for path, shown in self._bytes:
-            if path not in data:
-                continue
-            data = data.replace(_padded(path, shown) + b"/", shown + b"/" if shown else b"")
-            data = data.replace(path + b"/", shown + b"/" if shown else b"")
-            data = data.replace(b'"' + path + b'"', b'"' + shown + b'"')
-        return _COMPILE_DIRECTORY.sub(self._debug_bytes, data) if b"DW_AT_comp_dir" in data else data
+        """Return a text of a compiler's with its paths replaced; the time is linear in its size.
 
-    def disassembly(self, data: bytes) -> bytes:
-        """Return a text made from a ``binary`` whose paths were replaced."""
-        for path, shown in self._bytes:
-            padded = _padded(path, shown)
-            data = data.replace(b'"' + padded + b"/", b'"' + (shown + b"/" if shown else b""))
-        return data
+        Raises:
+            PathsError: all texts together grow by more than ``MAX_GROWTH``.
+        """
+        data = self._pattern.sub(self._shorter, data) if self._pattern else data
+        return _COMPILE_DIRECTORY.sub(self._debug_bytes, data) if b"DW_AT_comp_dir" in data else data
 
     def binary(self, data: bytes) -> bytes:
         """Return a binary of the same length with its paths replaced."""
-        for path, shown in self._bytes:
-            if path in data:
-                data = re.sub(re.escape(path) + rb"(?![^/\0\"])", _padded(path, shown), data)
-        return data
+        if self._pattern is None:
+            return data
+        return self._pattern.sub(lambda match: _padded(match[1], self._shown[match[1]]) + match[2], data)
+
+    def disassembly(self, data: bytes) -> bytes:
+        """Return a text made from a ``binary``, with what was put in for length's sake taken out again."""
+        if self._made is None:
+            return data
+        return self._made.sub(lambda match: _joined(self._padded[match[1]], match[2].lstrip(b"/")), data)
 
     def string(self, text: str) -> str:
         """Return a message or a name with its paths replaced."""
-        for path, shown in self._roots:
-            if path in text:
-                text = text.replace(path + "/", shown + "/" if shown else "").replace(path, shown or ".")
-        return text
+        return self.text(text.encode(errors="surrogateescape")).decode(errors="replace")
 
     def json(self, value: JsonValue) -> JsonValue:
         """Return a value with the paths in all its texts replaced."""
@@ -71,12 +78,23 @@ class Paths:
             return {key: self.json(item) for key, item in value.items()}
         return value
 
+    def _shorter(self, match: re.Match[bytes]) -> bytes:
+        replaced = _joined(self._shown[match[1]], match[2][1:])
+        self._grown += max(0, len(replaced) - len(match[0]))
+        if self._grown > MAX_GROWTH:
+            raise PathsError("its texts name more paths than a compiler writes")
+        return replaced
+
     def _debug_bytes(self, match: re.Match[bytes]) -> bytes:
         """Replace the folder that PTX spells as one number a byte."""
         spelled = match[0]
         written = bytes(min(int(number), 255) for number in _BYTE.findall(spelled))
         numbers = iter(self.binary(written))
         return _BYTE.sub(lambda _: str(next(numbers)).encode(), spelled)
+
+
+def _joined(shown: bytes, rest: bytes) -> bytes:
+    return shown + b"/" + rest if shown and rest else shown or rest
 
 
 def _forms(path: bytes) -> Iterable[bytes]:
@@ -89,6 +107,4 @@ def _forms(path: bytes) -> Iterable[bytes]:
 
 def _padded(path: bytes, shown: bytes) -> bytes:
     """Return what stands for a folder, as long as its path, or as much of it as fits."""
-    if shown:
-        return shown.ljust(len(path), b"/")[: len(path)]
-    return (b"./" * len(path))[: len(path)]
+    return shown.ljust(len(path), b"/")[: len(path)] if shown else (b"./" * len(path))[: len(path)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +16,6 @@ from pydantic import Field, ValidationError
 from pipelines.sandbox import Limits, Outcome, Slot
 from pipelines.trace import (
     Failure,
-    JsonData,
     Kernel,
     Manifest,
     Model,
@@ -27,12 +27,12 @@ from pipelines.trace import (
     TraceError,
 )
 from pipelines.triton_path.output import ErrorPlace, ForgedOutputError, LaunchMade, Output, read_json, read_output
-from pipelines.triton_path.paths import MAX_ROOTS, Paths
+from pipelines.triton_path.paths import MAX_ROOTS, Paths, PathsError
 from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
 from pipelines.triton_path.spec import MAX_SOURCE, Compiled, CompileSpec
 from pipelines.triton_path.targets import CHIPS
 
-MAX_COMPILES = 10_000
+MAX_COMPILES = 4_000
 MAX_FILES = 32
 
 _FOLDER = re.compile(r"\d{1,10}-[0-9a-f]{8}-\d{1,7}")
@@ -124,7 +124,7 @@ def read(folder: Path) -> Recorded:
             source = _source(slot, "source.out")
             files = {path: _source(slot, f"{name}.out") for path, name in made.files.items()}
         return _recorded(folder.name, made, output, source, files)
-    except (ForgedOutputError, ValidationError, TraceError) as error:
+    except (ForgedOutputError, PathsError, ValidationError, TraceError) as error:
         words = str(error).split("\n", 1)[0]
         raise RecordingError(f"{folder.name}: this is not what the hook writes: {words}") from None
     except OSError as error:
@@ -208,17 +208,11 @@ def _replace_paths(output: Output, paths: Paths) -> None:
     output.commands = [paths.string(command) for command in output.commands]
     if output.launch:
         told: Any = paths.json(output.launch.model_dump(mode="json"))
-        output.launch = LaunchMade.model_validate_json(_dumped(told))
+        output.launch = LaunchMade.model_validate_json(json.dumps(told))
     if output.error:
         places = tuple(_place(place, paths) for place in output.error.places)
         message = paths.string(output.error.message)
         output.error = output.error.model_copy(update={"places": places, "message": message})
-
-
-def _dumped(value: JsonData) -> str:
-    import json
-
-    return json.dumps(value)
 
 
 def _place(place: ErrorPlace, paths: Paths) -> ErrorPlace:
