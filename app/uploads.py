@@ -21,7 +21,7 @@ from pipelines.trace import Manifest, TraceError
 from pipelines.tracefile import TraceFile
 
 CHUNK = 1 << 20
-MAX_GROUP = 1_000
+MAX_GROUP = 200
 # What an upload asks for to begin a group, and the request of one that was begun so.
 NEW_GROUP = "new"
 UPLOADED = {"uploaded": True}

@@ -111,11 +111,6 @@ class TraceFile:
         """Read a file; raise TraceError where it is no trace."""
         return cls(path.read_bytes())
 
-    @property
-    def data(self) -> bytes:
-        """The file's bytes."""
-        return self._data
-
     @functools.cached_property
     def manifest(self) -> Manifest:
         """The manifest, parsed and checked."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from app import uploads
 from app.models import Group, Trace
@@ -188,6 +189,38 @@ def test_upload_never_answers_for_a_compilation(
     assert ready_worker
     assert (trace.status, trace.content) == ("queued", None)
     assert (uploaded.compile_key, uploaded.cacheable) == (None, False)
+
+
+def into(client: FlaskClient, built: Built, group: str) -> TestResponse:
+    path = f"/api/v1/traces?group={group}"
+    return client.post(path, data=built.data, content_type="application/octet-stream")
+
+
+def test_uploads_make_a_group(client: FlaskClient, built: Built) -> None:
+    first = into(client, built, "new").get_json()
+    second = into(client, built, first["group"]).get_json()
+    other = into(client, built, "new").get_json()
+    assert first["group"] == second["group"] != other["group"]
+    members = client.get(f"/api/v1/groups/{first['group']}").get_json()["traces"]
+    assert [member["id"] for member in members] == [first["id"], second["id"]]
+    assert client.get(f"/g/{first['group']}").status_code == 200
+    assert client.post("/api/v1/traces", data=built.data, content_type="x/y").get_json()["group"] is None
+
+
+def test_upload_into_what_is_no_group_for_uploads_is_refused(
+    client: FlaskClient, services: Services, built: Built, ready_worker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ready_worker
+    for unknown in ("nowhere", "x" * 22, "..%2F"):
+        answer = into(client, built, unknown)
+        assert answer.status_code == 422
+        assert error_of(answer)["detail"] == {"in": "query", "field": "group"}
+    compiled = client.post("/api/v1/compiles", json=compile_body()).get_json()["group"]
+    assert into(client, built, compiled).status_code == 409
+    monkeypatch.setattr(uploads, "MAX_GROUP", 1)
+    full = into(client, built, "new").get_json()["group"]
+    assert into(client, built, full).status_code == 409
+    assert list(services.settings.uploads.iterdir()) == []
 
 
 def test_old_files_stay_readable_after_a_restart(client: FlaskClient, services: Services, stored: str) -> None:
