@@ -20,7 +20,7 @@ _TAKEN = ("stdout", "stderr")
 _PATH = re.compile(FILE_PATH)
 _MAIN = re.compile(r"^if\s+__name__\s*==\s*[\"']__main__[\"']", re.MULTILINE)
 _KERNEL = re.compile(r"^[ \t]*@(?:\w+\.)*(?:jit|autotune)\b", re.MULTILINE)
-_LAUNCH = re.compile(r"\w\[[^\]\n]+\]\(")
+_LAUNCH = re.compile(r"\]\(")
 
 
 class PackageError(ValueError):
@@ -77,8 +77,8 @@ def entry_candidates(files: Mapping[str, str]) -> list[str]:
 
     Those that launch kernels under ``__main__`` come first, then those that launch some, then those that define some.
     """
-    found = [(_rank(text), path) for path, text in files.items()]
-    return [path for rank, path in sorted(found) if rank is not None]
+    found = [(rank, path) for path, text in files.items() if (rank := _rank(text)) is not None]
+    return [path for _, path in sorted(found)]
 
 
 def _rank(text: str) -> int | None:
