@@ -16,6 +16,7 @@ from app import (
     home,
     kernels,
     openapi,
+    packages,
     security,
     targets,
     texts,
@@ -26,7 +27,7 @@ from app.config import MAX_JSON_BYTES, TEMPLATES, Settings
 from app.event_log import Watcher
 from app.services import EXTENSION, Services
 
-NOUNS = (home, traces, texts, groups, exports, compiles, kernels, targets, examples, events, about, openapi)
+NOUNS = (home, traces, texts, groups, exports, compiles, packages, kernels, targets, examples, events, about, openapi)
 
 
 def create_app(settings: Settings | None = None) -> Flask:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from pipelines.kernels.package import MAX_FILE_BYTES, MAX_PACKAGE_BYTES
+
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 
-MAX_SOURCE_BYTES = 1 << 20
+MAX_SOURCE_BYTES = MAX_FILE_BYTES
 # JSON may write a byte of source as six characters.
-MAX_JSON_BYTES = 6 * MAX_SOURCE_BYTES + (64 << 10)
+MAX_JSON_BYTES = 6 * MAX_PACKAGE_BYTES + (256 << 10)
 MAX_UPLOAD_BYTES = 512 << 20
 # A parsed manifest takes several times its size in memory; that of 300 passes is 0.1 MB.
 MAX_UPLOAD_MANIFEST = 8 << 20

@@ -60,8 +60,9 @@ def claim(session: Session, trace_id: str, worker: str) -> Job | None:
     if taken is None:
         return None
     event_log.append(session, trace_id, "state", status="running")
-    source = session.execute(select(Group.request).where(Group.id == taken.group_id)).scalar_one()["source"]
-    spec = CompileSpec.model_validate({**taken.spec, "source": source})
+    request = session.execute(select(Group.request).where(Group.id == taken.group_id)).scalar_one()
+    texts = {"source": request["source"], "files": request.get("files") or {}}
+    spec = CompileSpec.model_validate({**taken.spec, **texts})
     return Job(trace_id, taken.group_id, taken.team, token, spec, taken.compile_key)
 
 

@@ -53,7 +53,7 @@ def shown_texts(manifest: Manifest, text: Callable[[Snapshot], bytes]) -> Iterat
     """Yield each distinct text, as ``text`` shows it, with its first address."""
     artifacts = [manifest.resolve(artifact.name) for artifact in manifest.artifacts if not artifact.binary]
     seen: set[str] = set()
-    for snapshot in (manifest.resolve("source"), *manifest.snapshots(), *artifacts):
+    for snapshot in (*manifest.sources(), *manifest.snapshots(), *artifacts):
         if snapshot.text not in seen:
             seen.add(snapshot.text)
             yield snapshot.address, text(snapshot)

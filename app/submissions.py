@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.orm import Session
@@ -18,11 +18,23 @@ from app.blobs import BlobStore
 from app.config import MAX_SOURCE_BYTES
 from app.errors import ApiError
 from app.models import FINAL, LOCAL, Capture, Group, Trace
+from pipelines.kernels.library import LibraryError, find_library_file
+from pipelines.kernels.package import MAX_PACKAGE_FILES, check_package, entry_candidates
 from pipelines.trace import Toolchain
 from pipelines.triton_path.spec import CompileSpec, LaunchFound
 from pipelines.triton_path.targets import CHIPS, DEFAULT_TARGET
 
 Text = Annotated[str, Field(max_length=512)]
+Files = Annotated[
+    dict[Text, str],
+    Field(
+        min_length=1,
+        max_length=MAX_PACKAGE_FILES,
+        description="a package: text by path, such as pkg/util.py; at most 4 MB in UTF-8, in place of source",
+    ),
+]
+
+DEFAULT_FILE = "kernel.py"
 
 
 def bounded_source(source: str) -> str:
@@ -32,20 +44,47 @@ def bounded_source(source: str) -> str:
     return source
 
 
+def checked_files(files: dict[str, str] | None) -> dict[str, str] | None:
+    """Return a package's files; raise ValueError where their paths or sizes are not taken."""
+    if files:
+        check_package(files)
+    return files
+
+
+def entry_file(files: Mapping[str, str], wanted: str | None) -> str:
+    """Return the file of a package to start with; raise ValueError where it is not there, or several could be meant."""
+    if wanted is not None:
+        if wanted not in files:
+            raise ValueError(f"file: there is no {wanted[:200]!r} among the files")
+        return wanted
+    found = entry_candidates(files) or list(files)
+    if len(found) > 1:
+        raise ValueError(f"file: say which file to start with: {', '.join(found[:8])}")
+    return found[0]
+
+
 class CompileRequest(Input):
-    """A kernel's source and what to compile it for.
+    """A kernel's source and what to compile it for: one file, a package of several, or an installed library's module.
 
     With ``args`` (and ``constexprs``) the kernel is compiled as given; without, the source's own launch code is run
     and every distinct launch that it makes is compiled. Several targets or launches make a group of traces.
     """
 
     source: Annotated[
-        str,
+        str | None,
         Field(
             min_length=1, max_length=MAX_SOURCE_BYTES, description="Python source of the kernel; at most 1 MB in UTF-8"
         ),
-    ]
-    file: Annotated[str, Field(description="name that locations in the IR carry")] = "kernel.py"
+    ] = None
+    files: Files | None = None
+    module: Annotated[
+        Text | None,
+        Field(description="a module of a library that is installed where Loupe runs; source is then an edit of it"),
+    ] = None
+    file: Annotated[
+        Text | None,
+        Field(description="of files, the one to start with; else the name that locations in the IR carry, kernel.py"),
+    ] = None
     kernel: Annotated[Text | None, Field(description="the kernel to compile; all that are launched when left out")] = (
         None
     )
@@ -60,8 +99,25 @@ class CompileRequest(Input):
 
     @field_validator("source")
     @classmethod
-    def _bounded(cls, source: str) -> str:
-        return bounded_source(source)
+    def _bounded(cls, source: str | None) -> str | None:
+        return source and bounded_source(source)
+
+    @field_validator("files")
+    @classmethod
+    def _package(cls, files: dict[str, str] | None) -> dict[str, str] | None:
+        return checked_files(files)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.files and (self.source is not None or self.module is not None):
+            raise ValueError("give files, or source, or module: one of them")
+        if not self.files and self.source is None and self.module is None:
+            raise ValueError("source: give the kernel's source, or files, or module")
+        if self.module is not None and self.file is not None:
+            raise ValueError("file: a module's file is known; leave it out")
+        if self.files:
+            entry_file(self.files, self.file)
+        return self
 
     @field_validator("targets")
     @classmethod
@@ -71,13 +127,35 @@ class CompileRequest(Input):
                 raise ValueError(f"there is no target {target}; choose from {', '.join(CHIPS)}")
         return tuple(dict.fromkeys(targets))
 
-    def specs(self) -> list[CompileSpec]:
-        """Return one compilation for each target; raise ApiError 422 where the compiler takes no such request."""
+    def texts(self) -> dict[str, Any]:
+        """Return the ``source`` to start with, its ``file``, the package's other ``files``, and the ``module``.
+
+        Raises:
+            ApiError: 422 where no such module is installed.
+        """
+        if self.files:
+            file = entry_file(self.files, self.file)
+            others = {path: text for path, text in self.files.items() if path != file}
+            return {"source": self.files[file], "file": file, "files": others, "module": None}
+        if self.module is None:
+            return {"source": self.source, "file": self.file or DEFAULT_FILE, "files": {}, "module": None}
+        try:
+            found = find_library_file(self.module)
+        except LibraryError as error:
+            raise ApiError(422, str(error), detail={"in": "body", "field": "module"}) from None
+        source = found.text if self.source is None else self.source
+        return {"source": source, "file": found.path, "files": {}, "module": self.module}
+
+    def specs(self, texts: Mapping[str, Any]) -> list[CompileSpec]:
+        """Return one compilation of ``texts`` for each target.
+
+        Raises:
+            ApiError: 422 where the compiler takes no such request.
+        """
         try:
             return [
                 CompileSpec(
-                    source=self.source,
-                    file=self.file,
+                    **texts,
                     kernel=self.kernel,
                     arguments=self.args,
                     constexprs=dict(self.constexprs),
@@ -90,7 +168,10 @@ class CompileRequest(Input):
             fault = error.errors(include_url=False, include_input=False)[0]
             at = str(fault["loc"][0]) if fault["loc"] else ""
             field = {"arguments": "args", "target": "targets"}.get(at, at)
-            raise ApiError(422, f"{field}: {fault['msg']}", detail={"in": "body", "field": field}) from None
+            message = fault["msg"].removeprefix("Value error, ")
+            raise ApiError(
+                422, f"{field}: {message}" if field else message, detail={"in": "body", "field": field}
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -109,8 +190,9 @@ class Submission:
 
 def submit(session: Session, blobs: BlobStore, request: CompileRequest, team: str = LOCAL) -> Submission:
     """Store a request as a group; what was compiled before, launches included, is there at once."""
-    specs = request.specs()
-    group = Group(team=team, request=request.model_dump(mode="json"))
+    texts = request.texts()
+    specs = request.specs(texts)
+    group = Group(team=team, request={**request.model_dump(mode="json"), **texts})
     session.add(group)
     session.flush()
     toolchain = workers.toolchain(session)
@@ -143,7 +225,7 @@ def add_trace(
         config=launch.config if launch else None,
         target=spec.target,
         variant=spec.launch,
-        spec=spec.model_dump(mode="json", exclude={"source"}),
+        spec=spec.model_dump(mode="json", exclude={"source", "files"}),
         compile_key=key,
     )
     known = lookup(session, blobs, group.team, key) if key and not is_fresh(group) else None

@@ -15,7 +15,7 @@ from app.services import Services, services
 from app.wire import Encoding
 from pipelines.analysis.diff import Op
 from pipelines.analysis.mask import count_lines
-from pipelines.trace import Manifest, Snapshot, Syntax
+from pipelines.trace import MAX_ADDRESS, Manifest, Snapshot, Syntax
 from pipelines.tracefile import TraceFile
 
 blueprint = Blueprint("texts", __name__)
@@ -32,8 +32,8 @@ class TextQuery(Input):
 class DiffQuery(Input):
     """Two addresses: ``from=ttgir:3&to=ttgir:9``."""
 
-    from_: Annotated[str, Field(alias="from", max_length=100)]
-    to: Annotated[str, Field(max_length=100)]
+    from_: Annotated[str, Field(alias="from", max_length=MAX_ADDRESS)]
+    to: Annotated[str, Field(max_length=MAX_ADDRESS)]
 
 
 class Side(Output):
@@ -203,7 +203,7 @@ def read_search(trace_id: str, query: SearchQuery) -> SearchReply:
 
 def syntax_of(manifest: Manifest, digest: str) -> Syntax:
     """Return the language of a text."""
-    if digest == manifest.kernel.source:
+    if any(digest == snapshot.text for snapshot in manifest.sources()):
         return "python"
     name = next((artifact.name for artifact in manifest.artifacts if artifact.digest == digest), None)
     return manifest.resolve(name).syntax if name else "mlir"

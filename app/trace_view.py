@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from app.replies import TraceReply
 from app.services import Services
 from pipelines.lexers import highlight_html
-from pipelines.trace import Manifest, Snapshot, TraceError, previous
+from pipelines.trace import MAX_ADDRESS, Manifest, Snapshot, TraceError, previous
 from pipelines.tracefile import TraceFile
 
 SCRIPTED = "scripted"
@@ -31,8 +31,8 @@ class PageQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    pass_: Annotated[str | None, Field(alias="pass", max_length=100)] = None
-    against: Annotated[str | None, Field(max_length=100)] = None
+    pass_: Annotated[str | None, Field(alias="pass", max_length=MAX_ADDRESS)] = None
+    against: Annotated[str | None, Field(max_length=MAX_ADDRESS)] = None
     view: Literal["diff", "unified", "before", "after", "text"] | None = None
     tab: Literal["passes", "diagnostics", "resources", "about"] = "passes"
     from_: Annotated[int, Field(alias="from", ge=1, le=1 << 40)] = 1

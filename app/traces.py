@@ -181,7 +181,7 @@ def _pack(trace: TraceReply) -> Packed:
 @endpoint(
     blueprint,
     "GET",
-    "/traces/<trace_id>/passes/<address>",
+    "/traces/<trace_id>/passes/<path:address>",
     Endpoint("One pass, or an artifact by its name", PassReply, errors=NO_TEXTS),
 )
 def read_pass(trace_id: str, address: str) -> PassReply:

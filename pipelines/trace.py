@@ -47,6 +47,7 @@ from pipelines.records import (
 )
 
 __all__ = [
+    "MAX_ADDRESS",
     "MAX_ARGUMENTS",
     "MAX_DIAGNOSTICS",
     "MAX_FILES",
@@ -56,6 +57,7 @@ __all__ = [
     "MAX_PASSES",
     "MAX_STAGES",
     "SCHEMA",
+    "SOURCE_PREFIX",
     "Addendum",
     "Argument",
     "Artifact",
@@ -92,6 +94,10 @@ __all__ = [
 ]
 
 SCHEMA = "loupe.trace/2"
+
+# The address of a file of the package is this and its path.
+SOURCE_PREFIX = "source:"
+MAX_ADDRESS = 600
 
 MAX_STAGES = 32
 MAX_DIAGNOSTICS = 10_000
@@ -142,6 +148,7 @@ class Manifest(Model):
         """Raise TraceError where the parts contradict each other: names, ordinals, nesting, the outcome."""
         _check_unique("stages", [stage.name for stage in self.stages])
         _check_unique("artifacts", [artifact.name for artifact in self.artifacts])
+        _check_unique("source files", [self.kernel.file, *(file.name for file in self.kernel.files)])
         _check_members(self.kernel.arguments)
         for stage in self.stages:
             _check_passes(stage)
@@ -151,7 +158,7 @@ class Manifest(Model):
         if self.status == "failed" and not self.failure:
             raise TraceError("the trace says failed, but not why")
         address = self.failure.address if self.failure else None
-        if address is not None and address != "source" and not self.artifact(address):
+        if address is not None and not address.startswith("source") and not self.artifact(address):
             self._locate(address)
 
     def canonical(self) -> bytes:
@@ -191,13 +198,15 @@ class Manifest(Model):
         return tuple(seen)
 
     def resolve(self, address: str) -> Snapshot:
-        """Find ``ttgir:12``, ``ttgir:0`` (the stage's input), an artifact's name or ``source``.
+        """Find ``ttgir:12``, ``ttgir:0`` (the stage's input), an artifact's name, ``source`` or ``source:pkg/util.py``.
 
         Raises:
             TraceError: the address names nothing here, or its pass left no IR.
         """
         if address == "source":
             return Snapshot(address, self.kernel.source, "python", None)
+        if address.startswith(SOURCE_PREFIX):
+            return Snapshot(address, self._file(address.removeprefix(SOURCE_PREFIX)), "python", None)
         artifact = self.artifact(address)
         if artifact:
             return Snapshot(address, artifact.digest, artifact_syntax(artifact), None)
@@ -207,6 +216,20 @@ class Manifest(Model):
             why = "the compilation ended in it" if item and item.failed else "it was not kept"
             raise TraceError(f"{address} left no IR: {why}")
         return Snapshot(address, text, "mlir", item)
+
+    def sources(self) -> Iterator[Snapshot]:
+        """Walk the source and the other files of its package."""
+        yield self.resolve("source")
+        for file in self.kernel.files:
+            yield Snapshot(SOURCE_PREFIX + file.name, file.digest, "python", None)
+
+    def _file(self, name: str) -> str:
+        if name == self.kernel.file:
+            return self.kernel.source
+        found = next((file.digest for file in self.kernel.files if file.name == name), None)
+        if found is None:
+            raise TraceError(f"this trace has no source file {name[:200]!r}; its source is {self.kernel.file}")
+        return found
 
     def _locate(self, address: str) -> tuple[Stage, Pass | None]:
         match = re.fullmatch(r"([a-z][a-z0-9-]*):([0-9]{1,6})", address)

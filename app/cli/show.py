@@ -17,7 +17,9 @@ from pipelines.tracefile import TraceFile
 @click.argument("trace")
 @click.option("--pass", "address", help="Print the IR after a pass, such as ttgir:12; 0 is the stage's input.")
 @click.option("--stage", help="Print a stage's output, such as ttgir.")
-@click.option("--artifact", help="Print an artifact, such as ptx, sass, amdgcn, llvm-ir or cubin, or the source.")
+@click.option(
+    "--artifact", help="Print an artifact, such as ptx, sass, amdgcn, llvm-ir or cubin, or source, source:pkg/util.py."
+)
 @click.option("--raw", is_flag=True, help="Print SASS with its encodings.")
 @home_option
 @json_option

@@ -121,9 +121,12 @@ def failure(file: TraceFile) -> Iterator[str]:
         return
     where = manifest.failure.address or manifest.failure.stage
     yield f"failed{f' in {where}' if where else ''}: {manifest.failure.message}"
-    source = file.text(manifest.kernel.source).split("\n")
-    for item in manifest.diagnostics:
-        if item.severity == "error" and item.file == manifest.kernel.file and item.line:
+    names = {manifest.kernel.file: manifest.kernel.source, **{item.name: item.digest for item in manifest.kernel.files}}
+    told = [item for item in manifest.diagnostics if item.severity == "error" and item.line and item.file in names]
+    texts = {name: file.text(names[name]).split("\n") for name in {item.file for item in told if item.file}}
+    for item in told:
+        if item.file and item.line:
+            source = texts[item.file]
             yield from excerpt(source, item.file, item.line, item.column, item.message)
     if manifest.failure.hint:
         yield manifest.failure.hint

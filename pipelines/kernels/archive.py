@@ -67,7 +67,8 @@ def read_archive(data: bytes) -> Archive:
 
 
 def _read(opened: zipfile.ZipFile) -> Archive:
-    found, texts = Archive(), {}
+    found = Archive()
+    texts: dict[str, str] = {}
     members = [member for member in opened.infolist() if not _is_folder(member)]
     outside = _outside(member.filename for member in members)
     total = 0

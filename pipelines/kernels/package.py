@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 MAX_FILE_BYTES = 1 << 20
 MAX_PACKAGE_BYTES = 4 << 20
 MAX_PACKAGE_FILES = 256
+MAX_PATH = 400
 # A path inside a package: plain names, folders without a dot, ending in .py.
 FILE_PATH = r"^(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,99}/){0,8}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.py$"
 
@@ -44,7 +45,7 @@ def check_package(files: Mapping[str, str]) -> None:
 
 def check_path(path: str) -> None:
     """Raise PackageError for a path that no file of a package may have."""
-    if not _PATH.fullmatch(path):
+    if len(path) > MAX_PATH or not _PATH.fullmatch(path):
         raise PackageError(
             f"{path[:200]!r} is no path of a Python file in a package, such as pkg/util.py: relative, with plain names"
         )

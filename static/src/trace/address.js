@@ -11,6 +11,7 @@
  * @property {Tab} tab
  * @property {boolean} locations
  * @property {boolean} raw SASS with its encodings
+ * @property {string | null} file of the package, on the source tab; null is the file that was run
  * @property {[number, number] | null} lines marked, from 1, both included
  */
 
@@ -39,15 +40,16 @@ export const queryPlace = {
 export function readState(query, lines, fallback) {
   const view = query.get("view") === "after" ? "text" : query.get("view");
   const pass = query.get("pass") ?? fallback;
-  const source = pass === "source";
+  const source = pass === "source" || pass?.startsWith("source:");
   const tab = source && (query.has("pass") || !query.has("tab")) ? "source" : query.get("tab");
   return {
-    pass: source ? (fallback === "source" ? null : fallback) : pass,
+    pass: source ? (fallback?.startsWith("source") ? null : fallback) : pass,
     view: views.find((name) => name === view) ?? "diff",
     against: query.get("against"),
     tab: tabs.find((name) => name === tab) ?? "passes",
     locations: query.get("locations") === "1",
     raw: query.get("raw") === "1",
+    file: source ? pass?.slice("source:".length) || null : null,
     lines,
   };
 }
@@ -55,7 +57,7 @@ export function readState(query, lines, fallback) {
 /** @param {State} state @returns {string} all but the marked lines */
 export function writeQuery(state) {
   const query = new URLSearchParams();
-  if (state.tab === "source") query.set("pass", "source");
+  if (state.tab === "source") query.set("pass", state.file ? `source:${state.file}` : "source");
   else if (state.pass) query.set("pass", state.pass);
   if (state.tab !== "passes" && state.tab !== "source") query.set("tab", state.tab);
   if (state.view !== "diff") query.set("view", state.view);

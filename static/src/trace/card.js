@@ -1,6 +1,7 @@
 // The right column: the pass with its exact argument, what it did in numbers, and what the compiler said.
 import { el } from "../lib/dom.js";
 import { bytes, count } from "../lib/format.js";
+import { fileOf } from "./model.js";
 import { changedDialects, signed } from "./changes.js";
 
 /** @typedef {import("./model.js").Entry} Entry */
@@ -37,20 +38,24 @@ function remarkPart(entry, model) {
   const loose = all.filter((item) => item.address === null && item.severity !== "note");
   const list = own.length ? own : loose;
   if (!list.length) return [];
-  const rows = list.slice(0, mostRemarks).map((item) => remark(item, model.manifest?.kernel.file));
+  const rows = list.slice(0, mostRemarks).map((item) => remark(item, model.manifest?.kernel));
   return [el("h3", {}, own.length ? "Remarks" : "Remarks of no one pass"), ...rows];
 }
 
-/** @param {Diagnostic} item @param {string | undefined} file the kernel's */
-function remark(item, file) {
-  return el("div", { class: "remark", "data-severity": item.severity }, place(item, file), " ", item.message);
+/** @param {Diagnostic} item @param {import("./types.js").Manifest["kernel"] | undefined} kernel */
+function remark(item, kernel) {
+  return el("div", { class: "remark", "data-severity": item.severity }, place(item, kernel), " ", item.message);
 }
 
-/** @param {Diagnostic} item @param {string | undefined} kernel */
+/** @param {Diagnostic} item @param {import("./types.js").Manifest["kernel"] | undefined} kernel */
 function place({ file, line, address }, kernel) {
   if (!file) return null;
+  const own = kernel && fileOf(kernel, { file });
   if (!line) return el("b", {}, file);
-  if (file === kernel) return el("a", { href: `?pass=source#L${line}`, "data-source-line": line }, `line ${line}`);
+  if (own !== undefined) {
+    const to = { href: `?pass=source${own ? `:${own}` : ""}#L${line}`, "data-source-line": line, "data-source-file": own };
+    return el("a", to, own ? `${own} line ${line}` : `line ${line}`);
+  }
   if (address && !address.includes(":")) {
     const to = { href: `?pass=${address}&view=text#L${line}`, "data-address": address, "data-line": line };
     return el("a", to, `${address} line ${line}`);

@@ -43,9 +43,11 @@ export class Model {
       if (binary) continue;
       this.#add({ address: name, stage: name, name, pass: null, syntax: artifactSyntax[name] ?? "text", text: digest });
     }
-    const { file, source } = manifest.kernel;
-    const entry = { address: "source", stage: "source", name: file, pass: null, text: source, facts: null };
-    this.byAddress.set("source", { ...entry, syntax: "python" });
+    const { file, source, files } = manifest.kernel;
+    const sources = [["source", file, source], ...[{ name: file, digest: source }, ...files].map(({ name, digest }) => [`source:${name}`, name, digest])];
+    for (const [address, name, text] of sources) {
+      this.byAddress.set(address, { address, stage: "source", name, pass: null, text, facts: null, syntax: "python" });
+    }
   }
 
   /** @param {Omit<Entry, "facts">} entry */
@@ -93,7 +95,7 @@ export class Model {
   /** @param {Entry} entry @returns {import("./types.js").Diagnostic[]} what was said about lines of the entry's own text */
   remarksOn({ address }) {
     const { diagnostics = [], kernel } = this.manifest ?? {};
-    return diagnostics.filter((item) => item.address === address && item.file !== kernel?.file);
+    return diagnostics.filter((item) => item.address === address && (!kernel || fileOf(kernel, item) === undefined));
   }
 
   /**
@@ -125,6 +127,17 @@ export class Model {
     }
     return null;
   }
+}
+
+/**
+ * The file of the package that a diagnostic speaks of: null is the one that was run, undefined is none of them.
+ * @param {import("./types.js").Manifest["kernel"]} kernel
+ * @param {{file: string | null}} diagnostic
+ * @returns {string | null | undefined}
+ */
+export function fileOf(kernel, { file }) {
+  if (file === kernel.file) return null;
+  return kernel.files.find(({ name }) => name === file)?.name;
 }
 
 /** @param {Entry} entry whether the entry is a step worth stopping at */

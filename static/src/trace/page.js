@@ -68,7 +68,7 @@ export class TracePage {
         else this.work.reveal(line);
       },
       onHit: ({ address, line }) => {
-        if (address === "source") this.toSource(line);
+        if (isSource(address)) this.toSource(line, fileIn(address));
         else this.toLine(address, line);
       },
     };
@@ -85,7 +85,7 @@ export class TracePage {
       const link = event.target instanceof Element ? event.target.closest("a[data-address], a[data-source-line]") : null;
       if (!(link instanceof HTMLElement) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine));
+      if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine), link.dataset.sourceFile ?? null);
       else if (link.dataset.line) this.toLine(link.dataset.address ?? "", Number(link.dataset.line));
       else this.open(link.dataset.address ?? "");
     });
@@ -113,14 +113,14 @@ export class TracePage {
   /** Goes to a pass, as a person asked for it. @param {string} address */
   open(address) {
     this.drawer.set(false);
-    if (address === "source") this.router.go({ tab: "source", lines: null });
+    if (isSource(address)) this.router.go({ tab: "source", file: fileIn(address), lines: null });
     else this.router.go({ tab: "passes", pass: address, against: null, lines: null });
   }
 
-  /** @param {number} line */
-  toSource(line) {
+  /** @param {number} line @param {string | null} file of the package; null is the one that was run */
+  toSource(line, file) {
     this.source.shown = "";
-    this.router.go({ tab: "source", lines: [line, line] });
+    this.router.go({ tab: "source", file, lines: [line, line] });
   }
 
   /** @param {1 | -1} direction @param {boolean} changed */
@@ -164,10 +164,10 @@ export class TracePage {
 
   /** @param {State} state */
   async #showSource(state) {
-    const entry = this.model.find("source");
+    const entry = this.model.find(state.file ? `source:${state.file}` : "source") ?? this.model.find("source");
     if (!entry?.text || !this.model.manifest) return;
     const doc = await this.texts.doc(entry.text, "python", false);
-    if (this.router.state === state) this.source.show(doc, this.model.manifest);
+    if (this.router.state === state) this.source.show(doc, entry, this.model.manifest);
   }
 
   /** Fetches what a step away needs, so that stepping does not wait. @param {State} state */
@@ -189,6 +189,12 @@ export class TracePage {
     }
   }
 }
+
+/** @param {string} address */
+const isSource = (address) => address === "source" || address.startsWith("source:");
+
+/** @param {string} address of a source @returns {string | null} the file it names */
+const fileIn = (address) => address.slice("source:".length) || null;
 
 /** @returns {Promise<void>} the next frame; at once where none comes, in the background */
 function frame() {

@@ -2,7 +2,7 @@
 import { ApiError } from "../lib/api.js";
 import { notice } from "../lib/notice.js";
 
-const parts = ["list", "facts", "failure", "source-failure", "sheets", "progress"];
+const parts = ["list", "facts", "failure", "source-failure", "source-files", "sheets", "progress"];
 
 /** @param {import("./page.js").TracePage} page */
 export async function refresh(page) {

@@ -1,4 +1,4 @@
-// The kernel's source with what the compiler said, each under its line.
+// The kernel's source, file by file, with what the compiler said, each under its line.
 import { lineMarks, matches, painter } from "./paint.js";
 import { markedTint, numbers, Pane, paneState } from "./pane.js";
 import { remarks } from "./remarks.js";
@@ -18,16 +18,30 @@ export class Source {
     this.shown = "";
   }
 
-  /** @param {import("./texts.js").Doc} doc @param {import("./types.js").Manifest} manifest */
-  show(doc, manifest) {
+  /**
+   * @param {import("./texts.js").Doc} doc
+   * @param {import("./model.js").Entry} entry the file
+   * @param {import("./types.js").Manifest} manifest
+   */
+  show(doc, entry, manifest) {
     const { lines } = this.router.state;
-    if (this.shown === manifest.kernel.source) {
+    this.#mark(entry.name);
+    const key = `${entry.name} ${entry.text}`;
+    if (this.shown === key) {
       this.pane.repaint();
     } else {
-      this.shown = manifest.kernel.source;
-      const said = manifest.diagnostics.filter((item) => item.line && item.file === manifest.kernel.file);
-      this.pane.show(this.#state(doc, said, manifest.kernel.file));
+      this.shown = key;
+      const said = manifest.diagnostics.filter((item) => item.line && item.file === entry.name);
+      this.pane.show(this.#state(doc, said, entry.name));
       if (lines) this.pane.reveal(lines[0]);
+    }
+  }
+
+  /** Says which of the files is shown. @param {string} name */
+  #mark(name) {
+    for (const link of document.querySelectorAll("#source-files a")) {
+      if (link instanceof HTMLElement && link.dataset.file === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
     }
   }
 

@@ -33,7 +33,7 @@
 /**
  * @typedef {object} Manifest
  * @property {"ok" | "failed"} status
- * @property {{name: string, file: string, source: string}} kernel
+ * @property {{name: string, file: string, source: string, files: {name: string, digest: string}[]}} kernel
  * @property {{arch: string}} target
  * @property {Stage[]} stages
  * @property {Artifact[]} artifacts
