@@ -17,6 +17,8 @@ TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 MAX_SOURCE_BYTES = MAX_FILE_BYTES
 # JSON may write a byte of source as six characters.
 MAX_JSON_BYTES = 6 * MAX_PACKAGE_BYTES + (256 << 10)
+# The form without JavaScript has one file, percent-encoded at worst.
+MAX_FORM_BYTES = 3 * MAX_SOURCE_BYTES + (64 << 10)
 MAX_UPLOAD_BYTES = 512 << 20
 # A parsed manifest takes several times its size in memory; that of 300 passes is 0.1 MB.
 MAX_UPLOAD_MANIFEST = 8 << 20

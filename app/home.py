@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app import replies, wire
 from app.api import Output, reply
 from app.compiles import enqueue
-from app.config import MAX_JSON_BYTES
+from app.config import MAX_FORM_BYTES
 from app.errors import ApiError
 from app.examples import Example, gallery
 from app.models import LOCAL
@@ -53,7 +53,7 @@ def twin() -> Response:
 @blueprint.post("/compile")
 def submit() -> BaseResponse:
     """Take the form of a browser without JavaScript, and go to the new trace or back to the form."""
-    request.max_content_length = request.max_form_memory_size = MAX_JSON_BYTES
+    request.max_content_length = request.max_form_memory_size = MAX_FORM_BYTES
     form = request.form
     values: dict[str, Any] = {name: form.get(name, "") for name in ("source", "kernel", "args", "options")}
     values["targets"] = form.getlist("targets")

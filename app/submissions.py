@@ -19,7 +19,7 @@ from app.config import MAX_SOURCE_BYTES
 from app.errors import ApiError
 from app.models import FINAL, LOCAL, Capture, Group, Trace
 from pipelines.kernels.library import LibraryError, find_library_file
-from pipelines.kernels.package import MAX_PACKAGE_FILES, check_package, entry_candidates
+from pipelines.kernels.package import MAX_PACKAGE_FILES, check_package, find_entry
 from pipelines.trace import Toolchain
 from pipelines.triton_path.spec import CompileSpec, LaunchFound
 from pipelines.triton_path.targets import CHIPS, DEFAULT_TARGET
@@ -57,10 +57,7 @@ def entry_file(files: Mapping[str, str], wanted: str | None) -> str:
         if wanted not in files:
             raise ValueError(f"file: there is no {wanted[:200]!r} among the files")
         return wanted
-    found = entry_candidates(files) or list(files)
-    if len(found) > 1:
-        raise ValueError(f"file: say which file to start with: {', '.join(found[:8])}")
-    return found[0]
+    return find_entry(files)
 
 
 class CompileRequest(Input):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.cli.files import read_files
 from app.cli.options import home_option, json_option, settings, trust_option
-from app.config import MAX_SOURCE_BYTES, Settings
+from app.config import Settings
 
 if TYPE_CHECKING:
     from app.blobs import BlobStore
     from app.models import Trace
 
-FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,90}\.py")
-
 
 @click.command("compile")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("paths", metavar="[FILE | FOLDER | ZIP]...", nargs=-1, type=click.Path(exists=True, allow_dash=True))
+@click.option("--entry", metavar="FILE", help="Of several files, the one to start with.")
+@click.option(
+    "--module", help="A module of an installed library, such as liger_kernel.ops.rms_norm, in place of files."
+)
 @click.option("--kernel", help="Kernel to compile; without it, all that the file launches.")
 @click.option("--arg", "args", multiple=True, metavar="NAME=TYPE", help="Type of an argument: x_ptr=*fp16:16, n=i32.")
 @click.option("--const", "constexprs", multiple=True, metavar="NAME=V", help="Value of a constexpr: BLOCK=1024.")
@@ -34,17 +35,18 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,90}\.py")
 @home_option
 @trust_option
 @json_option
-def command(file: str, output: str | None, home: str | None, trust_code: bool, as_json: bool, **flags: Any) -> None:
+def command(
+    paths: tuple[str, ...], output: str | None, home: str | None, trust_code: bool, as_json: bool, **flags: Any
+) -> None:
     """Compile a kernel and keep the IR after every pass. Needs no server and no GPU.
 
-    Without --arg the file's own launch code is run to find out what it launches.
+    Several files, a folder or a zip are a package: the files may import one another. Without --arg the file's own
+    launch code is run to find out what it launches.
     """
     if output:
         check_output(Path(output), several=len(flags["targets"]) > 1)
-    name = Path(file).name
     body = {
-        "source": read_source(file),
-        "file": name if FILE_NAME.fullmatch(name) else "kernel.py",
+        **sources(paths, flags["entry"], flags["module"]),
         "kernel": flags["kernel"],
         "args": dict(pair(text, "--arg") for text in flags["args"]) or None,
         "constexprs": {key: value(text) for key, text in (pair(item, "--const") for item in flags["constexprs"])},
@@ -54,6 +56,17 @@ def command(file: str, output: str | None, home: str | None, trust_code: bool, a
     }
     ok = compile_all(settings(home, trust_code=trust_code), body, output, as_json)
     raise SystemExit(0 if ok else 1)
+
+
+def sources(paths: tuple[str, ...], entry: str | None, module: str | None) -> dict[str, Any]:
+    """Return what to compile, as the request names it; raise click.UsageError where nothing or too much is given."""
+    if module is None and not paths:
+        raise click.UsageError("name a file, a folder or a zip, or give --module")
+    if module is None:
+        return read_files(paths, entry)
+    if paths or entry:
+        raise click.UsageError("--module takes the place of files and of --entry")
+    return {"module": module}
 
 
 def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_json: bool) -> bool:
@@ -72,7 +85,8 @@ def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_j
             blobs = compiler.services.blobs
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        raise click.UsageError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
+        at = f"{fault['loc'][0]}: " if fault["loc"] else ""
+        raise click.UsageError(at + fault["msg"].removeprefix("Value error, ")) from None
     except ApiError as error:
         raise (click.UsageError if error.status == 422 else click.ClickException)(str(error)) from None
     except SandboxUnavailable as error:
@@ -149,17 +163,6 @@ def write_files(blobs: BlobStore, traces: list[Trace], output: Path) -> None:
         variant = f"{trace.variant}-" if len({t.variant for t in traces}) > 1 else ""
         path = output / f"{variant}{file_name(trace)}" if output.is_dir() else output
         shutil.copyfile(blobs.path(trace.content or ""), path)
-
-
-def read_source(file: str) -> str:
-    """Return the source as text; ``-`` is standard input."""
-    data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1) if file == "-" else Path(file).read_bytes()
-    if len(data) > MAX_SOURCE_BYTES:
-        raise click.ClickException(f"{file} is larger than {MAX_SOURCE_BYTES >> 20} MB")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{file} is not UTF-8: byte {error.start}") from None
 
 
 def pair(text: str, flag: str) -> tuple[str, str]:

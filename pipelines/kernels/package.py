@@ -78,8 +78,24 @@ def entry_candidates(files: Mapping[str, str]) -> list[str]:
 
     Those that launch kernels under ``__main__`` come first, then those that launch some, then those that define some.
     """
-    found = [(rank, path) for path, text in files.items() if (rank := _rank(text)) is not None]
-    return [path for _, path in sorted(found)]
+    return [path for _, path in _ranked(files)]
+
+
+def find_entry(files: Mapping[str, str]) -> str:
+    """Return the file to start with: the only one, or the only one that is likelier than all others.
+
+    Raises:
+        PackageError: several could be meant.
+    """
+    ranked = _ranked(files) or [(0, path) for path in files]
+    best = [path for rank, path in ranked if rank == ranked[0][0]]
+    if len(best) > 1:
+        raise PackageError(f"say which file to start with: {', '.join(path for _, path in ranked[:8])}")
+    return best[0]
+
+
+def _ranked(files: Mapping[str, str]) -> list[tuple[int, str]]:
+    return sorted((rank, path) for path, text in files.items() if (rank := _rank(text)) is not None)
 
 
 def _rank(text: str) -> int | None:

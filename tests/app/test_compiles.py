@@ -102,7 +102,7 @@ def test_refusal_names_what_there_is(client: FlaskClient, ready_worker: str) -> 
         (b'"\xff"', 400),
         (b'{"source": "x", "constexprs": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, 400),
         (b'{"source": "x", "constexprs": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}", 400),
-        (b'{"source": "' + b"x" * (8 << 20) + b'"}', 413),
+        (b'{"source": "' + b"x" * (32 << 20) + b'"}', 413),
     ],
 )
 def test_hostile_json_is_refused(client: FlaskClient, body: bytes, status: int) -> None:
