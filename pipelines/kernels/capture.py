@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import signal
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -20,10 +21,13 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from pipelines.kernels.standins import CapturedKernel, CaptureDriver, do_bench, do_bench_cudagraph
+from pipelines.kernels.gpu import agree
+from pipelines.kernels.standins import CapturedKernel, CaptureDriver, do_bench, do_bench_cudagraph, run_benchmark
 
 MAX_LAUNCHES = 512
 MAX_TROUBLES = 64
+MAX_SECONDS = 20.0
+"""How long launch code may run: benchmarks of whole tutorials take a second or two, since nothing is timed."""
 
 
 @dataclass
@@ -59,6 +63,14 @@ class Trouble:
     line: int | None
 
 
+class TimeUpError(BaseException):
+    """The launch code has run for as long as it may; no ``except Exception`` of the source's holds it up."""
+
+
+class EnoughError(BaseException):
+    """The launch that was asked for has been made, the source need not go on."""
+
+
 @dataclass
 class _Tuning:
     tuner: Any
@@ -76,6 +88,7 @@ class Capture:
 
     def __init__(self, target: GPUTarget, properties: dict[str, int | str], files: Collection[str] = ()) -> None:
         self._driver = CaptureDriver(target, properties)
+        self._wanted: tuple[str | None, int] | None = None
         self._files = files
         self._tunings: list[_Tuning] = []
         self._launches: dict[str, Launch] = {}
@@ -87,12 +100,33 @@ class Capture:
         """The distinct launches so far."""
         return list(self._launches.values())
 
+    def stop_after(self, kernel: str | None, number: int) -> None:
+        """End the source by EnoughError once the ``number``-th distinct launch (from 0) of a kernel is followed."""
+        self._wanted = (kernel, number)
+
+    @contextlib.contextmanager
+    def bounded(self) -> Iterator[None]:
+        """End what runs in the context by TimeUpError after ``MAX_SECONDS``."""
+
+        def end(*_: Any) -> None:
+            raise TimeUpError(f"the launch code ran for {MAX_SECONDS:.0f} s and was stopped")
+
+        before = signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
     def install(self) -> None:
         """Replace the driver and the steps of Triton that would need one."""
         self._replace(triton.runtime.driver, "_default", self._driver)
         self._replace(triton.runtime.driver, "_active", self._driver)
         self._replace(triton.testing, "do_bench", do_bench)
         self._replace(triton.testing, "do_bench_cudagraph", do_bench_cudagraph)
+        self._replace(triton.testing, "assert_close", agree)
+        self._replace(triton.testing.Mark, "run", run_benchmark)
         self._replace(JITFunction, "_do_compile", self._compiling())
         for name, make in (("__init__", self._tuned), ("run", self._running), ("_bench", self._benching)):
             self._replace(Autotuner, name, make(getattr(Autotuner, name)))
@@ -123,7 +157,17 @@ class Capture:
                 self._trouble(f"the source makes more than {MAX_LAUNCHES} distinct launches; the rest is left out")
                 return CapturedKernel(launch)
             self._launches[key] = launch
+            self._check_enough()
         return CapturedKernel(self._launches[key])
+
+    def _check_enough(self) -> None:
+        """Stop at the launch after the wanted one, which has been run by then."""
+        if self._wanted is None:
+            return
+        kernel, number = self._wanted
+        made = [x for x in self._launches.values() if kernel is None or x.function.__name__ == kernel]
+        if len(made) > number + 1:
+            raise EnoughError
 
     def _config(self, function: Any) -> dict[str, Any] | None:
         """Return the values of the autotune config that is being launched."""

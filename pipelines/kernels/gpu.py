@@ -64,7 +64,7 @@ class Gpu:
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Return the functions and classes of ``torch.cuda``, by name."""
         return {
-            **{name: _nothing for name in _SILENT},
+            **dict.fromkeys(_SILENT, _nothing),
             **{name: _returning(value) for name, value in _CONSTANT.items()},
             "get_device_properties": self.properties,
             "get_device_name": _returning(self.name),

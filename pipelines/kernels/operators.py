@@ -24,6 +24,7 @@ class Operator:
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function."""
         if self._backward is None:
             return self._function(*args, **kwargs)
         bound = inspect.signature(self._function).bind(*args, **kwargs)
@@ -96,7 +97,9 @@ class Operators:
 
         return decorate if fn is None else decorate(fn)
 
-    def register_autograd(self, op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, **_: Any) -> None:
+    def register_autograd(
+        self, op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, **_: Any
+    ) -> None:
         """Give an operator a backward."""
         found = op if isinstance(op, Operator) else self._found.get(str(op))
         if found is not None:

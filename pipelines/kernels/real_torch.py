@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from typing import Any
 
 import torch
@@ -67,6 +68,7 @@ def believe(gpu: Gpu) -> None:
     torch.set_default_device = _set_default_device
     torch.Generator = _Generator
     _device.DeviceContext.__init__ = _make_context
+    FakeTensor.device = property(_device_of)
     for name, function in Operators(torch.autograd.Function, functools.partial(getattr, torch.ops)).functions().items():
         setattr(torch.library, name, function)
     torch.set_num_threads(1)
@@ -94,6 +96,14 @@ def _make_context(context: Any, device: Any) -> None:
     context.old_device = None
 
 
+def _device_of(tensor: Any) -> torch.device:
+    """Return the GPU to everybody but torch itself, which works on the host."""
+    if tensor.fake_mode.in_kernel_invocation:
+        return torch.device("meta")
+    own = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "torch"
+    return tensor.fake_device if own else _CUDA
+
+
 def _host(item: Any) -> Any:
     """Return the host for a GPU."""
     if isinstance(item, torch.device):
@@ -109,9 +119,9 @@ class _Believing(TorchFunctionMode):
         self._addresses: dict[int, int] = {}
         self._next = _FIRST_ADDRESS
         self._answers: dict[Any, Any] = {
-            torch.Tensor.device.__get__: lambda _: _CUDA,  # type: ignore[attr-defined]
-            torch.Tensor.is_cuda.__get__: lambda _: True,  # type: ignore[attr-defined]
-            torch.Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]
+            torch.Tensor.device.__get__: lambda _: _CUDA,
+            torch.Tensor.is_cuda.__get__: lambda _: True,
+            torch.Tensor.is_cpu.__get__: lambda _: False,
             torch.Tensor.get_device: lambda _: 0,
             torch.Tensor.cuda: lambda tensor, *_, **__: tensor,
             torch.Tensor.cpu: lambda tensor, *_, **__: tensor,
@@ -150,7 +160,7 @@ class _Believing(TorchFunctionMode):
         if start is None:
             start = self._addresses[storage._cdata] = self._next
             self._next += (storage.nbytes() // _ALIGNMENT + 1) * _ALIGNMENT
-        return start + tensor.storage_offset() * tensor.element_size()
+        return int(start + tensor.storage_offset() * tensor.element_size())
 
 
 def _is_large(func: Any, args: Any, options: dict[str, Any]) -> bool:
@@ -161,4 +171,4 @@ def _is_large(func: Any, args: Any, options: dict[str, Any]) -> bool:
         probed = func(*args, **{k: v for k, v in options.items() if k not in ("generator", "out")} | {"device": "meta"})
     except (RuntimeError, NotImplementedError, TypeError):
         return False  # the call itself will tell
-    return math.prod(probed.shape) * probed.element_size() > REAL_BYTES
+    return bool(math.prod(probed.shape) * probed.element_size() > REAL_BYTES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,8 +82,8 @@ class CaptureDriver:
         return divmod(arch, 10) if isinstance(arch, int) else (int(arch[3:-2]), int(arch[-2], 16))
 
     def get_device_interface(self) -> Any:
-        """Return a device that is never busy and whose clock stands still."""
-        return DeviceInterface
+        """Return a device that is never busy and whose clock stands still: torch's, where the source uses torch."""
+        return sys.modules.get("torch.cuda", DeviceInterface)
 
     def get_benchmarker(self) -> Any:
         """Return a bench that calls once, so that every autotune config is launched."""
@@ -94,11 +96,8 @@ class CaptureDriver:
         """There is no cache to flush."""
 
     def get_active_torch_device(self) -> Any:
-        """Refuse, naming what is missing."""
-        raise RuntimeError(
-            "the launch code asks for torch's device, and torch is not here; launch with plain objects "
-            "that have dtype and data_ptr(), or give the arguments"
-        )
+        """Return the only device, as torch's."""
+        return importlib.import_module("torch").device("cuda", 0)
 
 
 class Event:
@@ -154,3 +153,18 @@ def do_bench_cudagraph(
 ) -> Any:
     """Call once, as ``do_bench``."""
     return do_bench(fn, 0, rep, grad_to_none, quantiles, return_mode)
+
+
+def run_benchmark(
+    mark: Any, show_plots: bool = False, print_data: bool = False, save_path: str = "", **kwargs: Any
+) -> None:
+    """Stand for ``Mark.run``: call the benchmark with every combination, and draw, print and save nothing."""
+    del show_plots, print_data, save_path
+    kwargs.pop("return_df", None)
+    benchmarks = mark.benchmarks if isinstance(mark.benchmarks, list | tuple) else [mark.benchmarks]
+    for bench in benchmarks:
+        names = list(bench.x_names)
+        for value in bench.x_vals:
+            values = value if isinstance(value, list | tuple) else [value] * len(names)
+            for line in bench.line_vals:
+                mark.fn(**dict(zip(names, values, strict=True)), **{bench.line_arg: line}, **bench.args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -16,44 +17,57 @@ NAME = "torch"
 
 
 class Torch:
-    """Makes torch ready for one source; ``description`` is which it was, None until the source imports it."""
+    """Makes torch ready for one source, in a process that runs no other.
 
-    def __init__(self, gpu: Gpu) -> None:
+    Args:
+        gpu: what torch says of the GPU.
+        real: whether to give the real one; None is where it is installed.
+    """
+
+    def __init__(self, gpu: Gpu, *, real: bool | None = None) -> None:
         self._gpu = gpu
-        self._finder: Any = None
-        self._ready = False
+        self._real = is_installed() if real is None else real
+        self._offered = False
 
     def install(self) -> None:
         """Decide what ``import torch`` will give."""
-        if NAME in sys.modules:
-            self._believe()
-        elif importlib.util.find_spec(NAME) is None:
+        self._offered = True
+        if not self._real:
             from pipelines.kernels import torch_standin
 
-            self._finder = torch_standin.install(self._gpu)
+            torch_standin.install(self._gpu)
+        elif NAME in sys.modules:
+            self._believe()
         else:
-            self._finder = _Real(self._believe)
-            sys.meta_path.insert(0, self._finder)
-
-    def remove(self) -> None:
-        """Let imports go their own way again."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+            sys.meta_path.insert(0, _Real(self._believe))
 
     @property
-    def description(self) -> str | None:
-        """Which torch the source has imported: ``stand-in`` or ``2.13.0 (CPU)``."""
-        if self._ready:
-            from pipelines.kernels import real_torch
+    def used(self) -> str | None:
+        """Which torch the source has imported, ``stand-in`` or ``2.13.0 (CPU)``; None where it has not."""
+        if not self._offered or NAME not in sys.modules:
+            return None
+        if not self._real:
+            return "stand-in"
+        from pipelines.kernels import real_torch
 
-            return real_torch.version()
-        return "stand-in" if NAME in sys.modules else None
+        return real_torch.version()
 
     def _believe(self) -> None:
         from pipelines.kernels import real_torch
 
-        self._ready = True
         real_torch.believe(self._gpu)
+
+
+def is_installed() -> bool:
+    """Say whether a source could import the real torch."""
+    return NAME in sys.modules or importlib.util.find_spec(NAME) is not None
+
+
+def warm() -> None:
+    """Import what sources import besides Triton, before any child is forked: NumPy, and the stand-in for torch."""
+    importlib.import_module("numpy")
+    if not is_installed():
+        importlib.import_module("pipelines.kernels.torch_standin")
 
 
 class _Real(importlib.abc.MetaPathFinder):

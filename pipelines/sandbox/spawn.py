@@ -54,6 +54,8 @@ class ZygoteProcess:
             "HOME": str(warm),
             "TMPDIR": str(warm),
             "PYTHONPATH": str(Path(pipelines.__path__[0]).parent),
+            "OPENBLAS_NUM_THREADS": "1",  # NumPy and torch would start threads when they are imported
+            "OMP_NUM_THREADS": "1",
             "PYTHONHASHSEED": "0",  # the same input must give the same trace in every zygote
         }
         with (home / LOG).open("wb") as log:

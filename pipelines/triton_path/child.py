@@ -25,6 +25,7 @@ from triton.experimental.gluon._runtime import GluonASTSource
 
 from pipelines.hook.flush import Flusher
 from pipelines.json_values import json_safe
+from pipelines.kernels import torch_choice
 from pipelines.kernels.capture import Capture, Launch
 from pipelines.kernels.inductor import modules as inductor
 from pipelines.triton_path import slot
@@ -58,6 +59,7 @@ def warm(directory: Path) -> None:
     )
     virtualize_locations()
     inductor.warm()
+    torch_choice.warm()
     capture = Capture(_target("sm_80"), chip("sm_80").properties())
     capture.install()
     execute(str(name), {"__name__": "warm"})

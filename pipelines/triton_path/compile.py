@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 from pipelines.dumps.diagnostics import last_words
 from pipelines.dumps.mlir import Record, read_records
 from pipelines.dumps.sass import count_instructions
-from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Sandbox, Slot, ZygoteSpec
+from pipelines.sandbox import Confinement, Finished, Limits, Outcome, Slot
 from pipelines.trace import Artifact, Diagnostic, Manifest, Resources, Toolchain, TraceError
 from pipelines.triton_path.follow import Follower
 from pipelines.triton_path.options import OptionField, check_options
@@ -28,14 +27,14 @@ from pipelines.triton_path.output import (
     read_output,
 )
 from pipelines.triton_path.result import Blobs, build_manifest, read_dump
+from pipelines.triton_path.sandboxes import CHILD, Sandboxes
 from pipelines.triton_path.spec import Compiled, CompileSpec, Event
 from pipelines.triton_path.stages import is_flush
 from pipelines.triton_path.targets import ASSEMBLIES, chip
-from pipelines.triton_path.toolchain import Described, binaries, toolchain, triton_root
+from pipelines.triton_path.toolchain import Described, binaries, toolchain, without_torch
 
 log = logging.getLogger(__name__)
 
-CHILD = "pipelines.triton_path.child"
 DUMP = "dump.mlir"
 # Reading a dump takes some 20 ms for each MB, in which nobody watches the child; a larger one is shown at the end.
 MAX_INTERIM_DUMP = 64 << 20
@@ -66,22 +65,14 @@ class Compiler:
     ) -> None:
         """Prepare; ``libraries`` are further folders of installed packages that a source may import from."""
         self.limits = limits or Limits()
-        package = Path(__file__).resolve().parents[2]
-        spec = ZygoteSpec(
-            name="triton",
-            python=Path(sys.executable),
-            preload=CHILD,
-            read_only=(triton_root(), *libraries),
-            executables=binaries(),
-            path=(package, *libraries),
-        )
-        self._sandbox = Sandbox(spec, directory, limits=self.limits, trust_code=trust_code)
+        self._sandboxes = Sandboxes(directory, self.limits, libraries, trust_code=trust_code)
+        self._sandbox = self._sandboxes.plain
         self._described: Described | None = None
         self._toolchain: Toolchain | None = None
 
     def start(self) -> None:
         """Warm the zygote and ask the toolchain what it is; raise SandboxUnavailable where that cannot be."""
-        self._sandbox.start()
+        self._sandboxes.start()
         with self._sandbox.run(f"{CHILD}:describe_toolchain", {}) as finished:
             data = finished.slot.read("toolchain.json", MAX_STDERR)
             if data is None:
@@ -92,7 +83,7 @@ class Compiler:
 
     def close(self) -> None:
         """End the zygote and everything forked from it."""
-        self._sandbox.close()
+        self._sandboxes.close()
 
     def expect(self) -> None:
         """Say that a compilation is about to be asked for, so that it starts sooner."""
@@ -144,7 +135,7 @@ class Compiler:
         if _was_cut(run):
             run = self._recover(spec, run)
         manifest, blobs = self._manifest(spec, run)
-        cacheable = _repeats(manifest, finished.outcome)
+        cacheable = _repeats(manifest, finished.outcome) and not _was_stopped(run.output)
         times, launches = tuple(run.output.times), run.output.launches
         if "cubin" in run.output.artifacts:
             if not interim:
@@ -160,7 +151,8 @@ class Compiler:
         blobs = Blobs()
         try:
             output = read_output(slot)
-            manifest = build_manifest(spec, self.toolchain, Run(output, None, self.limits, read_dump(output)), blobs)
+            run = Run(output, None, self.limits, read_dump(output))
+            manifest = build_manifest(spec, without_torch(self.toolchain), run, blobs)
             manifest.check()
         except (ForgedOutputError, ValidationError, TraceError) as error:
             log.warning("output that makes no manifest yet: %s", error)
@@ -174,8 +166,9 @@ class Compiler:
             **spec.model_dump(mode="json", exclude={"source", "files"}),
             "files": list[JsonValue](sorted(spec.files)),
             "properties": dict(chip(spec.target).properties()),
+            "device": chip(spec.target).name,
         }
-        return self._sandbox.run(
+        return self._sandboxes.of(spec).run(
             f"{CHILD}:compile_kernel",
             request,
             {path: text.encode() for path, text in {**spec.files, spec.file: spec.source}.items()},
@@ -194,13 +187,13 @@ class Compiler:
         """Build the manifest; output that no manifest can hold is told as forged, since ours always fits."""
         blobs = Blobs()
         try:
-            manifest = build_manifest(spec, self.toolchain, run, blobs)
+            manifest = build_manifest(spec, without_torch(self.toolchain), run, blobs)
             manifest.check()
         except (ValidationError, TraceError) as error:
             log.warning("output that makes no manifest: %s", error)
             blobs, forged = Blobs(), "the compilation's output makes no trace"
             run = Run(Output(), run.outcome, self.limits, forged=forged)
-            manifest = build_manifest(spec, self.toolchain, run, blobs)
+            manifest = build_manifest(spec, without_torch(self.toolchain), run, blobs)
         return manifest, blobs
 
     def _recover(self, spec: CompileSpec, run: Run) -> Run:
@@ -248,6 +241,12 @@ def _repeats(manifest: Manifest, outcome: Outcome) -> bool:
     if manifest.failure is None or manifest.failure.kind == "error":
         return True
     return manifest.failure.kind == "abort" and outcome.signal in _OWN_SIGNALS
+
+
+def _was_stopped(output: Output) -> bool:
+    """Say whether the launch code took too long, so that it may make more launches another time."""
+    stopped = output.error is not None and output.error.type == "TimeUpError"
+    return stopped or (output.launch is not None and not output.launch.complete)
 
 
 def _was_cut(run: Run) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 from pydantic import JsonValue
 from triton.backends.compiler import GPUTarget
 
-from pipelines.kernels.capture import Capture, Launch, Trouble
+from pipelines.kernels.capture import Capture, EnoughError, Launch, TimeUpError, Trouble
+from pipelines.kernels.gpu import Gpu
+from pipelines.kernels.torch_choice import Torch
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import parse_options, plain, read_options, shown
 from pipelines.triton_path.declared import run_declared
@@ -46,9 +48,15 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     overriding = read_options(backend, request["options"])
     sources = Sources.of(request)
     capture = Capture(target, request["properties"], sources.own)
+    torch = Torch(Gpu(target.arch, request["properties"], request["device"]))
+    if captured and request["launch"] and not overriding and not request["constexprs"]:
+        capture.stop_after(request["kernel"], request["launch"])
     capture.install()
-    declared = run_declared(sources) if captured else None
-    ran = declared.ran if declared else run_source(sources, main=captured)
+    with capture.bounded():
+        declared = run_declared(sources) if captured else None
+        if declared is None:
+            torch.install()
+        ran = declared.ran if declared else run_source(sources, main=captured)
     capture.remove()
     made = declared.launches if declared else capture.launches
     launches = _captured(made, ran, request) if captured else _given(ran, request, backend)
@@ -64,6 +72,7 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     launch = launches[number]
     options = parse_options(backend, launch.options, label(launch) or launch.function.__name__)
     notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if captured else []
+    notes += _torch_note(torch)
     chosen = declared.chosen.get(launch.function.__name__, frozenset()) if declared else frozenset()
     chosen -= {*request["constexprs"]}
     if chosen:
@@ -117,10 +126,18 @@ def _note(trouble: Trouble, file: str) -> dict[str, JsonValue]:
     return {"message": clean(trouble.what + why), "file": trouble.file or file, "line": trouble.line, "column": None}
 
 
+def _torch_note(torch: Torch) -> list[dict[str, JsonValue]]:
+    """Say which torch the source was given, since signatures come from its tensors."""
+    if torch.used is None:
+        return []
+    return [{"message": f"torch: {torch.used}", "file": None, "line": None, "column": None, "severity": "note"}]
+
+
 def _end(ran: Ran) -> list[dict[str, JsonValue]]:
     """Tell of what ended the source after its launches; that it left on its own is no news."""
     error = ran.error
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+    left = isinstance(error, SystemExit) and error.code in (None, 0)
+    if error is None or left or isinstance(error, EnoughError):
         return []
     places = frames(error, ran.own)
     at = places[-1] if places else {"file": ran.file, "line": None, "column": None}
@@ -145,6 +162,7 @@ def write_launch(found: Found) -> None:
         "options": shown(found.options),
         "launch": {"grid": launch.grid, "config": label(launch), "arguments": values} if found.captured else None,
         "notes": found.notes,
+        "complete": not isinstance(found.ran.error, TimeUpError),
     }
     slot.write_output("launch.json", json.dumps(data))
 

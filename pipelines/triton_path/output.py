@@ -44,9 +44,10 @@ class ArgumentMade(_Strict):
 
 
 class NoteMade(_Strict):
-    """Something that went wrong in the launch code without ending it; line from 1, column from 0."""
+    """Something to know of the launch code, or that went wrong without ending it; line from 1, column from 0."""
 
     message: Message
+    severity: Literal["warning", "note"] = "warning"
     file: Name | None = None
     line: int | None = None
     column: int | None = None
@@ -61,7 +62,10 @@ class LaunchShown(_Strict):
 
 
 class LaunchMade(_Strict):
-    """``launch.json``: the kernel, its signature and options, before the compilation began."""
+    """``launch.json``: the kernel, its signature and options, before the compilation began.
+
+    ``complete`` is False where the launch code was stopped for its time: there may be other launches next time.
+    """
 
     name: Name
     origin: Literal["given", "captured", "guessed"]
@@ -69,6 +73,7 @@ class LaunchMade(_Strict):
     options: dict[str, JsonData]
     launch: LaunchShown | None
     notes: Annotated[tuple[NoteMade, ...], Field(max_length=1000)] = ()
+    complete: bool = True
 
 
 class ErrorPlace(_Strict):

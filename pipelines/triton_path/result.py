@@ -145,7 +145,7 @@ def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic
         yield from tied_errors(output)
     for note in output.launch.notes if output.launch else ():
         column = note.column + 1 if note.column is not None else None
-        yield Diagnostic(severity="warning", message=note.message, file=note.file, line=note.line, column=column)
+        yield Diagnostic(severity=note.severity, message=note.message, file=note.file, line=note.line, column=column)
     for name in output.oversize:
         yield Diagnostic(severity="warning", message=f"{name} is larger than {MAX_ARTIFACT >> 20} MB and was not kept")
     for item in parse_diagnostics(output.stderr):

@@ -12,7 +12,7 @@ from types import ModuleType
 
 _HERE = __name__.rpartition(".")[0]
 # Exactly what kernels import; anything else of torch stays absent.
-_STANDS_FOR = {
+STANDS_FOR = {
     "torch._inductor": None,
     "torch._inductor.runtime": None,
     "torch._inductor.runtime.hints": f"{_HERE}.hints",
@@ -29,12 +29,12 @@ class _Finder(MetaPathFinder, Loader):
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         del path, target
-        if name in _STANDS_FOR or name == "torch":
-            return ModuleSpec(name, self, is_package=_STANDS_FOR.get(name) is None)
+        if name in STANDS_FOR or name == "torch":
+            return ModuleSpec(name, self, is_package=STANDS_FOR.get(name) is None)
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        real = _STANDS_FOR.get(spec.name)
+        real = STANDS_FOR.get(spec.name)
         return importlib.import_module(real) if real else None
 
     def exec_module(self, module: ModuleType) -> None:
@@ -43,7 +43,7 @@ class _Finder(MetaPathFinder, Loader):
 
 def warm() -> None:
     """Import what stands in, before any child is forked."""
-    for name in filter(None, _STANDS_FOR.values()):
+    for name in filter(None, STANDS_FOR.values()):
         importlib.import_module(name)
 
 

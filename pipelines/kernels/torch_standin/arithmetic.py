@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.kernels.torch_standin.core import FUNCTIONS, Array, Tensor, elementwise, promoted_type
 from pipelines.kernels.torch_standin.dtypes import BOOL, FLOAT, DType, bool_, default_dtype
-from pipelines.kernels.torch_standin.registry import operation
+from pipelines.kernels.torch_standin.registry import add_method, operation
 
 
 def _sigmoid(x: Array) -> Any:
@@ -166,8 +166,9 @@ def _addcdiv(a: Tensor, b: Any, c: Any, *, value: Any = 1) -> Tensor:
 
 
 def _masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
-    filled = where(mask, value, x)
-    return filled if filled.dtype is x.dtype else filled.to(x.dtype)
+    filled: Tensor = where(mask, value, x)
+    made: Tensor = filled.to(x.dtype)
+    return made
 
 
 for _rule, _table in (("float", _TO_FLOAT), ("same", _SAME), ("bool", _TO_BOOL)):
@@ -206,7 +207,7 @@ def where(condition: Tensor, a: Any = None, b: Any = None) -> Any:
     return elementwise(lambda c, x, y: np.where(c.astype(bool), x, y), [condition, a, b], kind, kind)
 
 
-Tensor.where = lambda base, condition, other: where(condition, base, other)  # type: ignore[attr-defined]
+add_method("where", lambda base, condition, other: where(condition, base, other))
 
 
 def _clamp_min(x: Tensor, limit: Any) -> Tensor:
@@ -253,8 +254,8 @@ for _symbol, _name in _OPERATORS.items():
     setattr(Tensor, f"__i{_symbol}__", _operator(_name, in_place=True))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_name}__", _operator(_name))
-Tensor.__neg__ = FUNCTIONS["neg"]  # type: ignore[attr-defined]
-Tensor.__pos__ = lambda base: base  # type: ignore[attr-defined]
-Tensor.__abs__ = FUNCTIONS["abs"]  # type: ignore[attr-defined]
-Tensor.__invert__ = FUNCTIONS["bitwise_not"]  # type: ignore[attr-defined]
-Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
+add_method("__neg__", FUNCTIONS["neg"])
+add_method("__pos__", lambda base: base)
+add_method("__abs__", FUNCTIONS["abs"])
+add_method("__invert__", FUNCTIONS["bitwise_not"])
+add_method("__hash__", object.__hash__)

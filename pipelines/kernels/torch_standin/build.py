@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -10,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from pipelines.kernels.gpu import Gpu, agree, agreeing, range_marker
+from pipelines.kernels.inductor.modules import STANDS_FOR
 from pipelines.kernels.torch_standin import (
     arithmetic,
     autograd,
@@ -122,7 +124,11 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
         "torch.backends.cudnn": cudnn,
         "torch.testing": checks,
         "torch.library": library.operators.functions(),
-        "torch.compiler": {"is_compiling": lambda: False, "disable": library.passing, "allow_in_graph": library.passing},
+        "torch.compiler": {
+            "is_compiling": lambda: False,
+            "disable": library.passing,
+            "allow_in_graph": library.passing,
+        },
         "torch._dynamo": {"disable": library.passing, "allow_in_graph": library.passing},
         "torch.profiler": {"record_function": range_marker},
         "torch.nn": dict(networks.MODULES),
@@ -145,7 +151,7 @@ def _top(grad_modes: dict[str, Any]) -> dict[str, Any]:
     FUNCTIONS.update({name: _Name(name) for name in names})
     operations = {name: item for name, item in FUNCTIONS.items() if not name.startswith("_")}
     return {
-        **{name: item for name, item in DTYPES.items()},
+        **DTYPES,
         **{alias: DTYPES[name] for alias, name in ALIASES.items()},
         **operations,
         **grad_modes,
@@ -202,6 +208,7 @@ def _typed(name: str) -> Any:
 def build(gpu: Gpu) -> dict[str, ModuleType]:
     """Make the modules, each also an attribute of the one that it is in."""
     made: dict[str, ModuleType] = {name: StandinModule(name, held) for name, held in _modules(gpu).items()}
+    made |= {name: importlib.import_module(of) if of else StandinModule(name, {}) for name, of in STANDS_FOR.items()}
     made["torch.ops"] = library.OperatorSpaces("torch.ops", {})
     for name, module in made.items():
         outer, _, own = name.rpartition(".")
@@ -211,12 +218,11 @@ def build(gpu: Gpu) -> dict[str, ModuleType]:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch after all other finders have failed to, so a real torch comes first; knows when it was asked for."""
+    """Finds torch and what is in it, before any other finder."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._built: dict[str, ModuleType] = {}
-        self.used = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -229,7 +235,6 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         del path, target
         if fullname.partition(".")[0] != "torch":
             return None
-        self.used = True
         self._built = self._built or build(self._gpu)
         if fullname not in self._built:
             raise MissingModuleError(fullname)
@@ -249,10 +254,6 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         del module
 
 
-def install(gpu: Gpu) -> Finder:
-    """Let ``import torch`` find the stand-in where there is no other."""
-    finder = Finder(gpu)
-    sys.meta_path.append(finder)
-    return finder
-
-
+def install(gpu: Gpu) -> None:
+    """Let ``import torch`` find the stand-in."""
+    sys.meta_path.insert(0, Finder(gpu))

@@ -27,7 +27,7 @@ _MAX_BYTES = 1 << 47
 _next_address = [0x7F00_0000_0000]
 
 Array = np.ndarray[Any, Any]
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
+FUNCTIONS: dict[str, Any] = {}
 """What is in the namespace ``torch``, by name."""
 
 
@@ -119,7 +119,7 @@ class Tensor:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
-        return self.shape[0]
+        return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
@@ -192,7 +192,7 @@ def elementwise(
     """
     tensors = [item for item in inputs if isinstance(item, Tensor)]
     promoted = as_kind or promoted_type(inputs)
-    operands = [(t.shape, t.strides, t.dtype.itemsize) for t in tensors]
+    operands: list[Any] = [(t.shape, t.strides, t.dtype.itemsize) for t in tensors]
     operands += [((), (), 8) for item in inputs if not isinstance(item, Tensor)]
     shape = broadcast_shape(*(t.shape for t in tensors))
     values: Array | None = None

@@ -12,7 +12,7 @@ from pipelines.kernels.torch_standin.core import FUNCTIONS, KNOWN, Array, Tensor
 from pipelines.kernels.torch_standin.device import CPU, place
 from pipelines.kernels.torch_standin.dtypes import DType, bool_, default_dtype, from_array, int64, of_scalar, read_dtype
 from pipelines.kernels.torch_standin.errors import unsupported
-from pipelines.kernels.torch_standin.registry import operation, sizes
+from pipelines.kernels.torch_standin.registry import add_method, operation, sizes
 
 SEED = 0
 _generator = [np.random.default_rng(SEED)]
@@ -54,7 +54,7 @@ def _checked(options: dict[str, Any], name: str) -> None:
             unsupported(f"torch.{name}({option}=...)")
 
 
-def _create(name: str, fill: Callable[..., Array] | None) -> None:
+def _create(name: str, fill: Callable[..., Any] | None) -> None:
     """Enter ``torch.NAME(*size)``, ``NAME_like`` and ``Tensor.new_NAME``."""
 
     def values(shape: list[int], kind: DType) -> Array | None:
@@ -70,7 +70,9 @@ def _create(name: str, fill: Callable[..., Array] | None) -> None:
         made = new(shape, kind, place(device), values(shape, kind))
         return made if out is None and not requires_grad else _finish(out or made, requires_grad)
 
-    def like(base: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **more: Any) -> Tensor:
+    def like(
+        base: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **more: Any
+    ) -> Tensor:
         _checked(more, name)
         laid = empty_like(base, read_dtype(dtype) if dtype is not None else None, place(device) if device else None)
         filled = values(list(base.shape), laid.dtype)
@@ -113,7 +115,9 @@ def full_like(base: Tensor, fill_value: Any, *, dtype: Any = None, device: Any =
     return made.fill_(fill_value)  # type: ignore[no-any-return]
 
 
-def _new_full(base: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
+def _new_full(
+    base: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, **more: Any
+) -> Tensor:
     return full(size, fill_value, dtype=dtype or base.dtype, device=device or base.device, **more)
 
 
@@ -193,8 +197,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **more: Any) -> Te
     """Return random numbers of a normal distribution."""
     if size is None:
         return empty_like(mean if isinstance(mean, Tensor) else std)
-    made: Tensor = FUNCTIONS["randn"](size, **more)
-    return made * std + mean  # type: ignore[operator,no-any-return]
+    return FUNCTIONS["randn"](size, **more) * std + mean  # type: ignore[no-any-return]
 
 
 @operation(method=False)
@@ -247,8 +250,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 @operation(method=False)
 def from_numpy(array: Array) -> Tensor:
     """Return an array as a tensor on the host."""
-    made = new(array.shape, from_array(array), CPU, array)
-    return made
+    return new(array.shape, from_array(array), CPU, array)
 
 
 @operation(method=False)
@@ -257,7 +259,7 @@ def scalar_tensor(value: Any, **more: Any) -> Tensor:
     return tensor(value, **more)
 
 
-Tensor.new_full = _new_full  # type: ignore[attr-defined]
-Tensor.new_tensor = _new_tensor  # type: ignore[attr-defined]
-Tensor.new_empty_strided = _new_empty_strided  # type: ignore[attr-defined]
+add_method("new_full", _new_full)
+add_method("new_tensor", _new_tensor)
+add_method("new_empty_strided", _new_empty_strided)
 FUNCTIONS["is_tensor"] = lambda value: isinstance(value, Tensor)

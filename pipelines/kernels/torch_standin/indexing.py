@@ -10,7 +10,7 @@ from pipelines.kernels.torch_standin import autograd
 from pipelines.kernels.torch_standin.core import FUNCTIONS, KNOWN, Tensor, new
 from pipelines.kernels.torch_standin.dtypes import BOOL, INTEGER, of_scalar
 from pipelines.kernels.torch_standin.errors import unknown, unsupported
-from pipelines.kernels.torch_standin.registry import operation
+from pipelines.kernels.torch_standin.registry import add_method, operation
 from pipelines.kernels.torch_standin.strides import Size, broadcast_shape, dimension
 from pipelines.kernels.torch_standin.views import derived
 
@@ -128,7 +128,7 @@ def assign(base: Tensor, key: Any, value: Any) -> None:
             own[tuple(indices.get(i, slice(None)) for i in range(target.ndim))] = given
 
 
-Tensor.__setitem__ = assign  # type: ignore[attr-defined]
+add_method("__setitem__", assign)
 
 
 @operation()
@@ -194,10 +194,10 @@ def read_number(base: Tensor, what: str) -> Any:
     return unknown(what) if known is None else known.reshape(()).item()
 
 
-Tensor.item = lambda base: read_number(base, "item()")  # type: ignore[attr-defined]
-Tensor.__bool__ = lambda base: bool(read_number(base, "bool() of a tensor"))  # type: ignore[attr-defined]
-Tensor.__int__ = lambda base: int(read_number(base, "int() of a tensor"))  # type: ignore[attr-defined]
-Tensor.__float__ = lambda base: float(read_number(base, "float() of a tensor"))  # type: ignore[attr-defined]
-Tensor.__index__ = lambda base: int(read_number(base, "a tensor as an index"))  # type: ignore[attr-defined]
-Tensor.tolist = lambda base: base.values("tolist()").tolist()  # type: ignore[attr-defined]
-Tensor.numpy = lambda base, **_: base.values("numpy()")  # type: ignore[attr-defined]
+add_method("item", lambda base: read_number(base, "item()"))
+add_method("__bool__", lambda base: bool(read_number(base, "bool() of a tensor")))
+add_method("__int__", lambda base: int(read_number(base, "int() of a tensor")))
+add_method("__float__", lambda base: float(read_number(base, "float() of a tensor")))
+add_method("__index__", lambda base: int(read_number(base, "a tensor as an index")))
+add_method("tolist", lambda base: base.values("tolist()").tolist())
+add_method("numpy", lambda base, **_: base.values("numpy()"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, new, view
 from pipelines.kernels.torch_standin.creation import _generator
 from pipelines.kernels.torch_standin.device import CPU, CUDA, Device, place
 from pipelines.kernels.torch_standin.dtypes import ALIASES, DTYPES, DType, promote_types, read_dtype, result_type
-from pipelines.kernels.torch_standin.registry import operation
+from pipelines.kernels.torch_standin.registry import add_method, operation
 from pipelines.kernels.torch_standin.strides import is_dense
 from pipelines.kernels.torch_standin.views import clone_of
 
@@ -22,7 +23,9 @@ def convert(base: Tensor, kind: DType, where: Device, copy: bool = False) -> Ten
     if kind is base.dtype and where == base.device and not copy:
         return base
     made = FUNCTIONS["empty_like"](base)
-    return autograd.record(new(base.shape, kind, where, base.known(), made.strides), [base], lambda g: [g.to(base.dtype)])
+    return autograd.record(
+        new(base.shape, kind, where, base.known(), made.strides), [base], lambda g: [g.to(base.dtype)]
+    )
 
 
 @operation("to", function=False)
@@ -35,7 +38,9 @@ def to(base: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bo
             dtype = item
         elif isinstance(item, str | Device) or (isinstance(item, int) and not isinstance(item, bool)):
             device = item
-    return convert(base, read_dtype(dtype) if dtype else base.dtype, place(device) if device is not None else base.device, copy)
+    return convert(
+        base, read_dtype(dtype) if dtype else base.dtype, place(device) if device is not None else base.device, copy
+    )
 
 
 def _converter(kind: DType) -> Any:
@@ -44,7 +49,8 @@ def _converter(kind: DType) -> Any:
 
 for _name in ("half", "float", "double", "short", "int", "long", "bool", "bfloat16", "cfloat"):
     setattr(Tensor, _name, _converter(DTYPES[ALIASES.get(_name, _name)]))
-Tensor.char, Tensor.byte = _converter(DTYPES["int8"]), _converter(DTYPES["uint8"])  # type: ignore[attr-defined]
+add_method("char", _converter(DTYPES["int8"]))
+add_method("byte", _converter(DTYPES["uint8"]))
 
 
 @operation("type", function=False)
@@ -169,10 +175,28 @@ def _forgetting(base: Tensor, *_: Any, **__: Any) -> Tensor:
 
 
 operation("scatter_", function=False)(_scatter)
-for _name in ("scatter_add_", "scatter_reduce_", "index_add_", "index_copy_", "index_fill_", "masked_scatter_", "index_put_"):
+for _name in (
+    "scatter_add_",
+    "scatter_reduce_",
+    "index_add_",
+    "index_copy_",
+    "index_fill_",
+    "masked_scatter_",
+    "index_put_",
+):
     operation(_name, function=False)(_forgetting)
+
+
+def _copying(name: str) -> Callable[..., Tensor]:
+    def call(base: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        made: Tensor = getattr(clone_of(base), f"{name}_")(*args, **kwargs)
+        return made
+
+    return call
+
+
 for _name in ("scatter", "scatter_add", "index_add", "index_copy", "index_fill", "scatter_reduce"):
-    operation(_name)(lambda base, *a, _of=getattr(Tensor, f"{_name}_"), **k: _of(clone_of(base), *a, **k))
+    operation(_name)(_copying(_name))
 
 
 @operation(function=False)
@@ -223,7 +247,7 @@ _FACTS: dict[str, Any] = {
 }
 for _name, _fact in _FACTS.items():
     setattr(Tensor, _name, property(_fact))
-Tensor.data = property(detach, _set_data)  # type: ignore[attr-defined]
+add_method("data", property(detach, _set_data))
 _ANSWERS: dict[str, Any] = {
     "numel": lambda base: base.shape.numel(),
     "nelement": lambda base: base.shape.numel(),

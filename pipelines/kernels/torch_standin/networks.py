@@ -52,6 +52,7 @@ class Module:
         raise MissingError(f"torch.nn.{type(self).__name__}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it forward."""
         return self.forward(*args, **kwargs)
 
     def register_parameter(self, name: str, value: Any) -> None:
@@ -290,9 +291,29 @@ def glu(x: Tensor, dim: int = -1) -> Tensor:
     return made_of([x], shape, x.dtype)
 
 
-_LIKE = ("gelu", "silu", "elu", "leaky_relu", "softplus", "hardswish", "mish", "selu", "relu6", "logsigmoid", "softsign")
+_LIKE = (
+    "gelu",
+    "silu",
+    "elu",
+    "leaky_relu",
+    "softplus",
+    "hardswish",
+    "mish",
+    "selu",
+    "relu6",
+    "logsigmoid",
+    "softsign",
+)
 _NORMS = ("layer_norm", "rms_norm", "group_norm", "batch_norm", "normalize", "dropout", "instance_norm", "hardtanh")
-_LOSSES = ("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "kl_div", "binary_cross_entropy_with_logits", "smooth_l1_loss")
+_LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+    "l1_loss",
+    "kl_div",
+    "binary_cross_entropy_with_logits",
+    "smooth_l1_loss",
+)
 FUNCTIONAL: dict[str, Any] = {
     **dict.fromkeys((*_LIKE, *_NORMS), like_first),
     **dict.fromkeys(_LOSSES, loss),
@@ -317,8 +338,7 @@ _INITIALIZERS = (
     "normal_", "uniform_", "zeros_", "ones_", "constant_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_",
     "kaiming_normal_", "trunc_normal_", "orthogonal_", "eye_",
 )  # fmt: skip
-INITIALIZERS = {name: _initializer for name in _INITIALIZERS}
+INITIALIZERS = dict.fromkeys(_INITIALIZERS, _initializer)
 MODULES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (Parameter, Module, Linear, LayerNorm, Embedding, Sequential, ModuleList)
+    kind.__name__: kind for kind in (Parameter, Module, Linear, LayerNorm, Embedding, Sequential, ModuleList)
 }

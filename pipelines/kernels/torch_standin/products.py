@@ -12,7 +12,7 @@ from pipelines.kernels.torch_standin import autograd
 from pipelines.kernels.torch_standin.core import FUNCTIONS, KNOWN, Tensor, new, promoted_type
 from pipelines.kernels.torch_standin.dtypes import DType, int64
 from pipelines.kernels.torch_standin.errors import unsupported
-from pipelines.kernels.torch_standin.registry import operation, sizes
+from pipelines.kernels.torch_standin.registry import add_method, operation, sizes
 from pipelines.kernels.torch_standin.strides import broadcast_shape, dimension
 from pipelines.kernels.torch_standin.views import as_strided
 
@@ -51,7 +51,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     return made_of([a, b], shape, kind, np.matmul)
 
 
-Tensor.__matmul__ = lambda a, b: matmul(a, b)  # type: ignore[attr-defined]
+add_method("__matmul__", lambda a, b: matmul(a, b))
 
 
 @operation("addmm", "addmv", "baddbmm", "addbmm")
@@ -74,7 +74,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     names = given.split(",")
     if "..." in equation or any(len(n) != t.ndim for n, t in zip(names, tensors, strict=True)):
         unsupported(f"torch.einsum({equation!r})")
-    extents = {name: extent for n, t in zip(names, tensors, strict=True) for name, extent in zip(n, t.shape, strict=True)}
+    extents = {
+        name: extent for n, t in zip(names, tensors, strict=True) for name, extent in zip(n, t.shape, strict=True)
+    }
     if not arrow:
         letters = "".join(names)
         result = "".join(sorted(name for name in set(letters) if letters.count(name) == 1))
@@ -141,7 +143,7 @@ def tile(base: Tensor, *times: Any) -> Tensor:
 def repeat_interleave(base: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Return each element several times; tensors of counts must be known, or their sum given."""
     if dim is None:
-        base, dim = base.reshape(-1), 0  # type: ignore[attr-defined]
+        base, dim = base.reshape(-1), 0
     shape = [*base.shape]
     if isinstance(repeats, Tensor) and (repeats.known() is not None or output_size is None):
         repeats = repeats.values("repeat_interleave()")
@@ -155,7 +157,7 @@ def repeat_interleave(base: Tensor, repeats: Any, dim: int | None = None, *, out
 @operation()
 def flip(base: Tensor, *dims: Any) -> Tensor:
     """Return it backwards."""
-    return made_of([base], base.shape, base.dtype, lambda array: np.flip(array, sizes(dims)))
+    return made_of([base], base.shape, base.dtype, lambda array: np.flip(array, tuple(sizes(dims))))
 
 
 @operation()

@@ -17,7 +17,7 @@ from pipelines.kernels.torch_standin.registry import operation, sizes
 from pipelines.kernels.torch_standin.strides import dimension
 from pipelines.kernels.torch_standin.views import expand, unsqueeze
 
-Found = namedtuple("Found", ("values", "indices"))  # noqa: PYI024 - torch's results are such tuples
+Found = namedtuple("Found", ("values", "indices"))
 
 
 def _dims(base: Tensor, dim: Any) -> list[int]:
@@ -51,7 +51,7 @@ def _spread(base: Tensor, dims: list[int], keepdim: bool, kind: DType) -> Callab
     def backward(gradient: Tensor) -> list[Any]:
         for at in () if keepdim else sorted(dims):
             gradient = unsqueeze(gradient, at)
-        return [expand(gradient.to(kind), tuple(base.shape))]  # type: ignore[attr-defined]
+        return [expand(gradient.to(kind), tuple(base.shape))]
 
     return backward
 
@@ -69,7 +69,9 @@ def mean(base: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
     """Return means."""
     kind = dtype or base.dtype
     if kind.category <= INTEGER:
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex")
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex"
+        )
     made = reduce(base, dim, keepdim, kind, np.mean)
     dims = _dims(base, dim)
     spread = _spread(base, dims, keepdim, base.dtype)
@@ -90,7 +92,9 @@ def _logsumexp(values: Array, axis: Any, keepdims: bool) -> Any:
 
 
 def _deviation(power: float) -> Callable[..., Tensor]:
-    def call(base: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, correction: Any = None) -> Any:
+    def call(
+        base: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, correction: Any = None
+    ) -> Tensor:
         less = (1 if unbiased else 0) if correction is None else correction
         made = reduce(base, dim, keepdim, base.dtype, lambda v, **k: np.var(v, ddof=less, **k) ** power)
         return autograd.record(made, [base])
@@ -159,7 +163,7 @@ def diff(base: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """Return differences of neighbours."""
     at = dimension(dim, base.ndim)
     for _ in range(n):
-        base = FUNCTIONS["sub"](base.narrow(at, 1, base.shape[at] - 1), base.narrow(at, 0, base.shape[at] - 1))  # type: ignore[attr-defined]
+        base = FUNCTIONS["sub"](base.narrow(at, 1, base.shape[at] - 1), base.narrow(at, 0, base.shape[at] - 1))
     return base
 
 
@@ -206,10 +210,10 @@ def searchsorted(boundaries: Tensor, base: Any, *, right: bool = False, out_int3
     known = boundaries.known()
 
     def compute(values: Array) -> Any:
-        return np.searchsorted(known, values, "right" if right else "left")  # type: ignore[arg-type]
+        return np.searchsorted(known if known is not None else values, values, "right" if right else "left")
 
     kind = FUNCTIONS["int32"] if out_int32 else int64
-    return elementwise(compute if known is not None else None, [base], kind)  # type: ignore[arg-type]
+    return elementwise(compute if known is not None else None, [base], kind)
 
 
 def _softmax(values: Array, axis: int) -> Any:

@@ -40,6 +40,11 @@ def _as_function(implementation: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def add_method(name: str, implementation: Any) -> None:
+    """Put something on the class of tensors."""
+    setattr(Tensor, name, implementation)
+
+
 def sizes(values: tuple[Any, ...]) -> list[int]:
     """Return a shape that is given as one sequence or as several numbers."""
     given = values[0] if len(values) == 1 and isinstance(values[0], tuple | list) else values

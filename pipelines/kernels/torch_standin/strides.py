@@ -125,9 +125,7 @@ def result_strides(shape: Sequence[int], operands: Sequence[tuple[Sequence[int],
 def _spread(shape: Sequence[int], own: Sequence[int], strides: Sequence[int], size: int) -> list[int]:
     """Return an operand's strides in bytes, 0 where it is broadcast."""
     pad = len(shape) - len(own)
-    return [0] * pad + [
-        0 if extent == 1 and shape[pad + i] != 1 else strides[i] * size for i, extent in enumerate(own)
-    ]
+    return [0] * pad + [0 if extent == 1 and shape[pad + i] != 1 else strides[i] * size for i, extent in enumerate(own)]
 
 
 def _compare(shape: Sequence[int], spread: Sequence[Sequence[int]], a: int, b: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.kernels.torch_standin import autograd
 from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, contiguous, new, view
 from pipelines.kernels.torch_standin.dtypes import DType
-from pipelines.kernels.torch_standin.registry import operation, sizes
+from pipelines.kernels.torch_standin.registry import add_method, operation, sizes
 from pipelines.kernels.torch_standin.strides import Size, dimension, is_contiguous, view_strides
 
 
@@ -60,7 +60,8 @@ def _as_type(base: Tensor, kind: DType) -> Tensor:
         raise RuntimeError(f"the last dimension cannot be viewed as {kind}")
     else:
         strides = [stride * old // wanted for stride in base.strides[:-1]]
-        made = view(base, [*base.shape[:-1], base.shape[-1] * old // wanted], [*strides, 1], base.offset * old // wanted)
+        shape = [*base.shape[:-1], base.shape[-1] * old // wanted]
+        made = view(base, shape, [*strides, 1], base.offset * old // wanted)
     made.dtype = kind
     return made
 
@@ -306,9 +307,9 @@ def clone_of(base: Tensor) -> Tensor:
     return autograd.record(copied, [base])
 
 
-Tensor.T = property(lambda base: permute(base, list(range(base.ndim))[::-1]))  # type: ignore[attr-defined]
-Tensor.mT = property(lambda base: transpose(base, -2, -1))  # type: ignore[attr-defined]
-Tensor.H = property(lambda base: transpose(base, 0, 1))  # type: ignore[attr-defined]
-Tensor.size = lambda base, dim=None: base.shape if dim is None else base.shape[dim]  # type: ignore[attr-defined]
-Tensor.stride = lambda base, dim=None: base.strides if dim is None else base.strides[dim]  # type: ignore[attr-defined]
+add_method("T", property(lambda base: permute(base, list(range(base.ndim))[::-1])))
+add_method("mT", property(lambda base: transpose(base, -2, -1)))
+add_method("H", property(lambda base: transpose(base, 0, 1)))
+add_method("size", lambda base, dim=None: base.shape if dim is None else base.shape[dim])
+add_method("stride", lambda base, dim=None: base.strides if dim is None else base.strides[dim])
 FUNCTIONS["Size"] = Size
