@@ -25,6 +25,12 @@ def _gelu(x: Array) -> Any:
     return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
 
 
+def _negative(x: Array) -> Any:
+    if x.dtype == bool:
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported.")
+    return -x
+
+
 # Functions whose result is a float also of integers.
 _TO_FLOAT: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
@@ -45,8 +51,8 @@ _TO_FLOAT: dict[str, Callable[..., Any]] = {
     "erf": _erf,
 }
 _SAME: dict[str, Callable[..., Any]] = {
-    "neg": np.negative,
-    "negative": np.negative,
+    "neg": _negative,
+    "negative": _negative,
     "abs": np.abs,
     "absolute": np.abs,
     "floor": np.floor,

@@ -17,6 +17,7 @@ from pipelines.kernels.torch_standin.strides import (
     broadcast_shape,
     contiguous_strides,
     is_contiguous,
+    is_dense,
     result_strides,
 )
 
@@ -218,7 +219,9 @@ def promoted_type(inputs: Sequence[Any]) -> DType:
 
 def empty_like(base: Tensor, kind: DType | None = None, where: Device | None = None) -> Tensor:
     """Return a tensor with the base's layout: its own strides where it is dense, else their order."""
-    strides = result_strides(base.shape, [(base.shape, base.strides, base.dtype.itemsize)])
+    strides = base.strides
+    if not is_dense(base.shape, strides):
+        strides = result_strides(base.shape, [(base.shape, strides, base.dtype.itemsize)])
     return new(base.shape, kind or base.dtype, where or base.device, None, strides)
 
 

@@ -100,6 +100,8 @@ def result_strides(shape: Sequence[int], operands: Sequence[tuple[Sequence[int],
     if len(full) == len(operands):
         if all(is_contiguous(o, s) for o, s, _ in full):
             return contiguous_strides(shape)
+        if all(_is_channels_last(o, s) for o, s, _ in full):
+            return _channels_last(shape)
         first = tuple(full[0][1]) if full else ()
         if full and all(is_dense(o, s) and tuple(s) == first for o, s, _ in full):
             return first
@@ -120,6 +122,17 @@ def result_strides(shape: Sequence[int], operands: Sequence[tuple[Sequence[int],
         made[dimension] = step
         step *= max(shape[dimension], 1)
     return tuple(made)
+
+
+def _channels_last(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of images whose channels lie beside each other."""
+    _, channels, height, width = shape
+    return height * width * channels, 1, width * channels, channels
+
+
+def _is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    wanted = _channels_last(shape) if len(shape) == 4 else ()
+    return bool(wanted) and all(e == 1 or s == w for e, s, w in zip(shape, strides, wanted, strict=True))
 
 
 def _spread(shape: Sequence[int], own: Sequence[int], strides: Sequence[int], size: int) -> list[int]:
