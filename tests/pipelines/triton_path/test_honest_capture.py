@@ -19,6 +19,7 @@ from pipelines.triton_path.spec import Compiled, CompileSpec
 from pipelines.triton_path.targets import CHIPS
 from tests.conftest import EXAMPLES
 
+OWN = Path(__file__).with_name("kernels")
 INDEPENDENT = Path(__file__).with_name("independent.py")
 TRITON = str(Path(find_spec("triton").origin).parent)
 
@@ -57,9 +58,9 @@ def independent() -> Iterator[subprocess.Popen[str]]:
     process.wait(timeout=30)
 
 
-def raw_dump(process: subprocess.Popen[str], example: str, manifest: Manifest, out: Path) -> dict[str, str]:
+def raw_dump(process: subprocess.Popen[str], file: Path, manifest: Manifest, out: Path) -> dict[str, str]:
     job = {
-        "file": str(EXAMPLES / f"{example}.py"),
+        "file": str(file),
         "kernel": manifest.kernel.name,
         "arguments": [a.model_dump(mode="json") for a in manifest.kernel.arguments],
         "options": manifest.options,
@@ -109,9 +110,33 @@ def test_no_pass_is_lost_and_no_text_altered(
     for number, compiled in enumerate([first, *(compiler.compile(other, lambda _: None) for other in rest)]):
         folder = tmp_path / str(number)
         folder.mkdir()
-        raw = raw_dump(independent, example, compiled.manifest, folder)
+        raw = raw_dump(independent, EXAMPLES / f"{example}.py", compiled.manifest, folder)
         assert (compiled.manifest.status == "failed") == ((example, target) in REFUSED), compiled.manifest.failure
         check(compiled, raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("warp_specialized", "sm_90"),
+        ("warp_specialized", "sm_100"),
+        ("gluon_warp_specialized", "sm_90"),
+        ("gluon_warp_specialized", "sm_100"),
+        ("gluon_descriptors", "sm_90"),
+        ("gluon_descriptors", "sm_100"),
+        ("gluon_cdna", "gfx942"),
+        ("gluon_cdna", "gfx950"),
+    ],
+)
+def test_kernels_written_for_a_chip(
+    compiler: Compiler, independent: subprocess.Popen[str], name: str, target: str, tmp_path: Path
+):
+    file = OWN / f"{name}.py"
+    compiled = compiler.compile(CompileSpec(source=file.read_text(), target=target), lambda _: None)
+    assert compiled.manifest.status == "ok", compiled.manifest.failure
+    stages = [stage.name for stage in compiled.manifest.stages]
+    assert stages == (["ttgir", "llvm-dialect"] if "gluon" in name else ["ttir", "ttgir", "llvm-dialect"])
+    check(compiled, raw_dump(independent, file, compiled.manifest, tmp_path))
 
 
 def check(compiled: Compiled, raw: dict[str, str]) -> None:
