@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from pipelines.kernels.standins import Event
+from pipelines.kernels.standins import Event, capability
 
 _MEMORY = 80 << 30
 _THREADS = 2048
@@ -26,10 +26,10 @@ class Gpu:
         name: the chip's name.
     """
 
-    def __init__(self, arch: Any, properties: dict[str, int], name: str) -> None:
+    def __init__(self, arch: Any, properties: dict[str, Any], name: str) -> None:
         self.is_amd = not isinstance(arch, int)
         self.arch = str(arch)
-        self.capability = _gfx_capability(self.arch) if self.is_amd else divmod(int(arch), 10)
+        self.capability = capability(arch)
         self._properties = properties
         self.name = f"{'AMD' if self.is_amd else 'NVIDIA'} {name.split(',')[0]}"
 
@@ -83,12 +83,6 @@ class Gpu:
             "set_stream": _nothing,
             "stream": StreamContext,
         }
-
-
-def _gfx_capability(arch: str) -> tuple[int, int]:
-    """Return what ROCm's torch gives for ``gfx942``: 9 and 4; for ``gfx1100``: 11 and 0."""
-    number = arch.removeprefix("gfx")
-    return int(number[:-2], 16 if len(number) < 4 else 10), int(number[-2], 16)
 
 
 def _nothing(*_: Any, **__: Any) -> None:

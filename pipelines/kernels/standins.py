@@ -54,6 +54,14 @@ class CapturedKernel:
         return launch
 
 
+def capability(arch: int | str) -> tuple[int, int]:
+    """Return the major and minor version that CUDA tells of 90, and HIP of ``gfx942``: 9 and 4."""
+    if isinstance(arch, int):
+        return divmod(arch, 10)
+    number = arch.removeprefix("gfx")
+    return int(number[:-2]), int(number[-2], 16)
+
+
 class CaptureDriver:
     """Stands for Triton's driver: names the target, has one device, and benches by calling once."""
 
@@ -77,9 +85,8 @@ class CaptureDriver:
         return 0
 
     def get_device_capability(self, _: int = 0) -> tuple[int, int]:
-        """Return the target's compute capability, or what HIP tells in its place: (9, 4) for ``gfx942``."""
-        arch = self._target.arch
-        return divmod(arch, 10) if isinstance(arch, int) else (int(arch[3:-2]), int(arch[-2], 16))
+        """Return the target's compute capability."""
+        return capability(self._target.arch)
 
     def get_device_interface(self) -> Any:
         """Return a device that is never busy and whose clock stands still: torch's, where the source uses torch."""

@@ -26,9 +26,9 @@ from pipelines.trace import (
     Toolchain,
     TraceError,
 )
-from pipelines.triton_path.output import ErrorPlace, ForgedOutputError, LaunchMade, Output, read_json, read_output
+from pipelines.triton_path.output import ErrorPlace, ForgedOutputError, LaunchMade, Output, Run, read_json, read_output
 from pipelines.triton_path.paths import MAX_ROOTS, Paths, PathsError
-from pipelines.triton_path.result import Blobs, Run, build_manifest, read_dump
+from pipelines.triton_path.result import Blobs, build_manifest, read_dump
 from pipelines.triton_path.spec import MAX_SOURCE, Compiled, CompileSpec
 from pipelines.triton_path.targets import CHIPS
 
