@@ -103,7 +103,8 @@ def read_markdown(trace_id: str, query: MarkdownQuery) -> Response:
         defaults=defaults,
     )
     data = markdown(trace, parts).encode("utf-8", errors="replace")
-    return wire.Packed.of("text/markdown; charset=utf-8", data).response(wire.REVALIDATE)
+    response = wire.Packed.of("text/markdown; charset=utf-8", data).response(wire.REVALIDATE)
+    return _saved(response, file_name(row, ".md"))
 
 
 @endpoint(

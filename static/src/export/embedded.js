@@ -73,6 +73,11 @@ export class Embedded {
     return this.#ask("diff", { before: before?.text, after: after?.text, syntax: after?.syntax });
   }
 
+  /** @returns {Promise<Uint8Array<ArrayBuffer>>} the .loupe file */
+  file() {
+    return this.#ask("file", null);
+  }
+
   /** @param {string} q @param {boolean} regex */
   async search(q, regex) {
     const timer = setTimeout(() => this.#restart(), longestSearch);

@@ -8,7 +8,7 @@
  * @property {Record<string, string>} plain SASS without encodings, by digest
  */
 
-/** @typedef {{id: number, call: "open" | "text" | "diff" | "find", argument: unknown}} Request */
+/** @typedef {{id: number, call: "open" | "text" | "diff" | "find" | "file", argument: unknown}} Request */
 /** @typedef {{id: number, value?: any, error?: string}} Reply */
 
 export {};

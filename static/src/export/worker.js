@@ -58,7 +58,7 @@ function find({ places, q, regex }) {
 }
 
 /** @type {Record<string, (argument: any) => unknown>} */
-const calls = { open, text, diff, find };
+const calls = { open, text, diff, find, file: () => opened?.archive.data };
 
 addEventListener("message", ({ data }) => {
   const { id, call, argument } = /** @type {Request} */ (data);

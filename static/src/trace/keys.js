@@ -5,8 +5,9 @@ import { onKeys } from "../lib/keys.js";
 /**
  * @param {import("./page.js").TracePage} page
  * @param {(target: EventTarget | null) => boolean} typing
+ * @param {import("./menu.js").Menu} menu
  */
-export function wireKeys(page, typing) {
+export function wireKeys(page, typing, menu) {
   const { router } = page;
   const help = need("#help", HTMLDialogElement);
   const filter = () => {
@@ -34,11 +35,13 @@ export function wireKeys(page, typing) {
     "]": () => page.work.diff.toChange(1),
     n: () => page.find.step(1),
     N: () => page.find.step(-1),
+    e: () => menu.toggle(),
     "?": () => (help.open ? help.close() : help.showModal()),
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented) return;
     if (typing(event.target) && event.target instanceof HTMLElement) event.target.blur();
+    else if (menu.open) menu.close();
     else if (page.drawer.open) page.drawer.set(false);
     else if (page.find.query) page.find.clear();
     else if (router.state.lines) router.go({ lines: null }, "replace");

@@ -2,6 +2,8 @@ import { need } from "../lib/dom.js";
 import { typing } from "../lib/keys.js";
 import { notice } from "../lib/notice.js";
 import { wireKeys } from "./keys.js";
+import { copyMarkdown, tellShown } from "./markdown.js";
+import { Menu, share } from "./menu.js";
 import { TracePage } from "./page.js";
 import { Progress } from "./progress.js";
 import { refresh } from "./refresh.js";
@@ -12,15 +14,8 @@ document.cookie = "scripted=1; path=/; max-age=31536000; samesite=lax";
 
 const server = new Server(need("#main", HTMLElement).dataset.trace ?? "");
 const page = new TracePage(server);
-wireKeys(page, typing);
-need("[data-share]", HTMLButtonElement).addEventListener("click", async () => {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    notice("The link to this view is copied.");
-  } catch {
-    notice("The browser does not let pages copy here; the address bar holds the link.", "error");
-  }
-});
+const menu = new Menu({ share, markdown: () => copyMarkdown(server.base, page.shown()) }, () => tellShown(server.base, page.shown()));
+wireKeys(page, typing, menu);
 
 const { main } = page;
 const working = main.dataset.status === "queued" || main.dataset.status === "running";

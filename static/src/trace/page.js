@@ -123,6 +123,17 @@ export class TracePage {
     this.router.go({ tab: "source", file, lines: [line, line] });
   }
 
+  /** @returns {import("./markdown.js").Shown | null} what is in view */
+  shown() {
+    const { state } = this.router;
+    const source = state.tab === "source" ? this.model.find("source") : null;
+    const plan = planView(state, this.model);
+    if (source) return { entry: source, against: null, lines: state.lines };
+    if (!plan) return null;
+    const against = plan.mode !== "text" && plan.aligned && !state.lines ? plan.against : null;
+    return { entry: plan.shown, against, lines: state.lines };
+  }
+
   /** @param {1 | -1} direction @param {boolean} changed */
   step(direction, changed) {
     const { state } = this.router;
