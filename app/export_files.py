@@ -32,6 +32,8 @@ _UNIX = 3
 def files(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Yield each file's path below the folder, whatever names a trace carries, and the digest of its bytes."""
     yield "kernel.py", manifest.kernel.source
+    for number, file in enumerate(manifest.kernel.files, 1):
+        yield f"package/{number:03}-{safe(file.name.removesuffix('.py'))}.py", file.digest
     for number, stage in enumerate(manifest.stages, 1):
         folder = f"{number:02}-{safe(stage.name)}"
         width = max(3, len(str(len(stage.passes))))

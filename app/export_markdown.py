@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from app.targets import COMMON
 from app.unified import unified
+from pipelines.analysis.bare import bare_lines
 from pipelines.analysis.diff import Diff
 from pipelines.trace import Manifest, Snapshot, TraceError, previous
 from pipelines.triton_path.options import FIXED
@@ -39,7 +40,7 @@ class Trace:
     """What a document is made from.
 
     ``text`` returns a text as it is shown, ``diff`` an alignment. ``link`` is the permalink's URL and ``defaults`` are
-    the options' values when left out, each None where nobody knows.
+    the options' values when left out, each None where nobody knows. ``locations`` keeps locations in the texts.
     """
 
     manifest: Manifest
@@ -47,6 +48,7 @@ class Trace:
     diff: Callable[[Snapshot, Snapshot], Diff]
     link: str | None = None
     defaults: Mapping[str, Any] | None = None
+    locations: bool = False
 
 
 def parts_of(manifest: Manifest, items: Sequence[str], lines: Sequence[str], diffs: Sequence[str]) -> list[Part]:
@@ -146,9 +148,9 @@ def _snippet(trace: Trace, part: Part) -> Iterator[str]:
     if first > len(lines):
         raise TraceError(f"{part.address} has {len(lines)} lines, there is no line {first}")
     last = min(last, len(lines))
-    shown = _cut(lines[first - 1 : last])
-    whole = (first, last) == (1, len(lines)) and len(shown) == len(lines)
-    place = "" if whole else f"lines {first:,} to {first - 1 + len(shown):,} of {len(lines):,}"
+    shown, end = _cut(lines[first - 1 : last])
+    whole = (first, first - 1 + end) == (1, len(lines))
+    place = "" if whole else f"lines {first:,} to {first - 1 + end:,} of {len(lines):,}"
     anchor = f"#L{first}-L{last}" if part.lines else ""
     yield _title(trace, [snapshot], place, f"?pass={quote(part.address, ':')}&view=text{anchor}")
     yield fence("\n".join(shown), snapshot.syntax)
@@ -157,11 +159,12 @@ def _snippet(trace: Trace, part: Part) -> Iterator[str]:
 def _diff(trace: Trace, part: Part) -> Iterator[str]:
     before, after = _resolve(trace.manifest, part.against or ""), _resolve(trace.manifest, part.address)
     diff = trace.diff(before, after)
-    rows = list(unified(diff, *(_lines(trace, side, whole=True) for side in (before, after))))
-    shown = _cut(rows)
+    old, new = ([line or "" for line in _lines(trace, side)] for side in (before, after))
+    rows = list(unified(diff, old, new))
+    shown, end = _cut(rows)
     words = f"+{diff.plus:,} -{diff.minus:,}" + (f", {diff.renamed:,} renamed only" if diff.renamed else "")
-    if len(shown) < len(rows):
-        words += f"; the first {len(shown):,} of {len(rows):,} lines"
+    if end < len(rows):
+        words += f"; the first {end:,} of {len(rows):,} lines"
     view = f"?pass={quote(part.address, ':')}&against={quote(part.against or '', ':')}"
     yield _title(trace, [before, after], words, view)
     yield fence("\n".join(shown), "diff") if shown else "No line differs but for names and locations."
@@ -185,18 +188,22 @@ def _resolve(manifest: Manifest, address: str) -> Snapshot:
     return manifest.resolve(address)
 
 
-def _lines(trace: Trace, snapshot: Snapshot, *, whole: bool = False) -> list[str]:
-    """Return a text's lines; an alignment counts the empty one after the last line feed, a reader does not."""
-    lines = trace.text(snapshot).decode("utf-8", errors="replace").split("\n")
-    return lines if whole or lines[-1] or len(lines) == 1 else lines[:-1]
+def _lines(trace: Trace, snapshot: Snapshot) -> list[str | None]:
+    """Return a text's lines as an alignment counts them; None for one that is not shown."""
+    text = trace.text(snapshot)
+    lines: Sequence[bytes | None] = text.split(b"\n") if trace.locations else bare_lines(text, snapshot.syntax)
+    return [None if line is None else line.decode("utf-8", errors="replace") for line in lines]
 
 
-def _cut(lines: Sequence[str]) -> list[str]:
+def _cut(lines: Sequence[str | None]) -> tuple[list[str], int]:
+    """Return the lines that fit, and how many were looked at; a single line that does not fit is cut itself."""
     left = MAX_CHARACTERS
     shown: list[str] = []
-    for line in lines[:MAX_LINES]:
-        if len(line) > left:
-            return shown or [line[:left]]
+    for at, line in enumerate(lines):
+        if line is None:
+            continue
+        if len(shown) == MAX_LINES or len(line) > left:
+            return shown or [line[:left]], at or 1
         left -= len(line) + 1
         shown.append(line)
-    return shown
+    return shown, len(lines)

@@ -36,12 +36,13 @@ class MarkdownQuery(Input):
     """``item``, ``lines`` and ``diff`` may each come several times.
 
     The first ``lines`` (``10-20``) belong to the first ``item`` and so on; ``diff`` is ``ttgir:3..ttgir:9``, or one
-    address for the diff with what that pass received.
+    address for the diff with what that pass received. ``locations=1`` keeps locations.
     """
 
     item: Annotated[tuple[Address, ...], Field(max_length=MAX_PARTS)] = ()
     lines: Annotated[tuple[Address, ...], Field(max_length=MAX_PARTS)] = ()
     diff: Annotated[tuple[Address, ...], Field(max_length=MAX_PARTS)] = ()
+    locations: bool = False
 
 
 @endpoint(
@@ -101,6 +102,7 @@ def read_markdown(trace_id: str, query: MarkdownQuery) -> Response:
         diff=lambda before, after: found.analyses.diff(file, before, after),
         link=_link(f"/t/{row.id}"),
         defaults=defaults,
+        locations=query.locations,
     )
     data = markdown(trace, parts).encode("utf-8", errors="replace")
     response = wire.Packed.of("text/markdown; charset=utf-8", data).response(wire.REVALIDATE)

@@ -30,6 +30,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--item", "items", multiple=True, help="For --markdown: a text to show, such as ttgir:12, ptx or source.")
 @click.option("--lines", multiple=True, help="For --markdown: lines of the --item of the same place, such as 10-20.")
 @click.option("--diff", "diffs", multiple=True, help="For --markdown: ttgir:3..ttgir:9, or ttgir:9 alone.")
+@click.option("--locations", is_flag=True, help="For --markdown: keep the locations in the texts.")
 @home_option
 @json_option
 def command(
@@ -41,6 +42,7 @@ def command(
     items: tuple[str, ...],
     lines: tuple[str, ...],
     diffs: tuple[str, ...],
+    locations: bool,
     home: str | None,
     as_json: bool,
 ) -> None:
@@ -50,8 +52,8 @@ def command(
     """
     if not any((directory, zip_file, html_file, markdown_file)):
         raise click.UsageError("say what to write: --dir, --zip, --html or --markdown")
-    if (items or lines or diffs) and not markdown_file:
-        raise click.UsageError("--item, --lines and --diff choose what --markdown shows")
+    if (items or lines or diffs or locations) and not markdown_file:
+        raise click.UsageError("--item, --lines, --diff and --locations choose what --markdown shows")
     found = settings(home)
     file = open_trace(trace, found)
     told = []
@@ -63,7 +65,7 @@ def command(
         if html_file:
             told.append(_write(html_file, [_html(file, trace)], "html"))
         if markdown_file:
-            text = _markdown(file, trace, found, (items, lines, diffs))
+            text = _markdown(file, trace, found, (items, lines, diffs), locations)
             told.append(_write(markdown_file, [text.encode("utf-8", errors="replace")], "markdown"))
     except TraceError as error:
         raise click.ClickException(str(error)) from None
@@ -128,7 +130,7 @@ def _html(file: TraceFile, name: str) -> bytes:
         raise click.ClickException(error.message) from None
 
 
-def _markdown(file: TraceFile, name: str, found: Settings, wanted: tuple[tuple[str, ...], ...]) -> str:
+def _markdown(file: TraceFile, name: str, found: Settings, wanted: tuple[tuple[str, ...], ...], locations: bool) -> str:
     from app.export_markdown import Trace, markdown, parts_of
 
     trace = Trace(
@@ -137,6 +139,7 @@ def _markdown(file: TraceFile, name: str, found: Settings, wanted: tuple[tuple[s
         diff=lambda before, after: align(*(_lines(file, side) for side in (before, after))),
         link=_link(name),
         defaults=_defaults(found, file),
+        locations=locations,
     )
     return markdown(trace, parts_of(file.manifest, *wanted))
 

@@ -23,6 +23,14 @@ def mlir_locations(page: Page, parens: Marks) -> Cuts:
     return Cuts(before_blanks(page, parens.at[calls] - 3), parens.at[close] + 1)
 
 
+def llvm_locations(page: Page, bangs: Marks) -> Cuts:
+    """Return every ``, !dbg !0``, with the blanks before it; ``bangs`` are all exclamation marks outside strings."""
+    debug = bangs.at[matches(page.buffer, bangs.at, b"!dbg !")]
+    start = before_blanks(page, debug)
+    start -= matches(page.buffer, start - 1, b",")
+    return Cuts(start, run_end(page.buffer, debug + len(b"!dbg !"), DIGIT))
+
+
 def _closing(parens: Marks, opens: Flags, calls: Index) -> Index:
     """Return for each opening paren the index of its match in the same line, or -1."""
     close = np.full(calls.size, -1)

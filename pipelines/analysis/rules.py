@@ -9,6 +9,7 @@ import numpy as np
 from pipelines.analysis.locations import (
     amdgcn_location_lines,
     llvm_location_lines,
+    llvm_locations,
     mlir_location_lines,
     mlir_locations,
     predecessors,
@@ -24,7 +25,6 @@ from pipelines.analysis.names import (
     WORD,
     Cuts,
     Names,
-    before_blanks,
     cut_to_line_end,
     find,
     join_cuts,
@@ -66,9 +66,6 @@ def llvm(page: Page) -> Found:
     buffer = page.buffer
     marks = page.marks(b"%#!;", strings=True)
     bangs = marks.only(b"!")
-    debug = bangs.at[matches(buffer, bangs.at, b"!dbg !")]
-    start = before_blanks(page, debug)
-    start -= matches(buffer, start - 1, b",")
     comments = marks.only(b";")
     names = join_names(
         find(page, marks.only(b"%"), VALUE, NAME),
@@ -77,7 +74,7 @@ def llvm(page: Page) -> Found:
         _llvm_labels(page),
     )
     cuts = join_cuts(
-        Cuts(start, run_end(buffer, debug + len(b"!dbg !"), DIGIT)),
+        llvm_locations(page, bangs),
         cut_to_line_end(page, comments.where(matches(buffer, comments.at, b"; preds ="))),
     )
     return Found(names, cuts, llvm_location_lines(page))

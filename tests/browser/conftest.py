@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,9 +62,15 @@ class Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Loupe as a user starts it, ready to compile."""
+    with serve(tmp_path_factory.mktemp("home")) as running:
+        yield running
+
+
+@contextmanager
+def serve(home: Path) -> Iterator[Server]:
+    """Start Loupe over a new home, wait until it is ready to compile, and stop it."""
     if not (ROOT / "static" / "dist" / "manifest.json").exists():
         pytest.fail("static/dist is not built: run make setup")
-    home = tmp_path_factory.mktemp("home")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -14,7 +14,7 @@ export function wireImport() {
     field.value = "";
     if (file) void upload(file, button);
   });
-  // Other files that are dropped are not this part's.
+  // Other files that are dropped are not this part's; the editor would take the text of any.
   document.addEventListener("dragover", (event) => {
     if (Array.from(event.dataTransfer?.items ?? []).some((item) => item.kind === "file")) event.preventDefault();
   });
@@ -24,7 +24,7 @@ export function wireImport() {
     event.preventDefault();
     event.stopImmediatePropagation();
     void upload(file, button);
-  });
+  }, true);
 }
 
 /** Sends a file and goes to its page. @param {File} file @param {HTMLButtonElement} button */

@@ -6,6 +6,7 @@ import { followLive } from "../lib/live.js";
 import { notice } from "../lib/notice.js";
 import { SourceEditor } from "./editor.js";
 import { Faults } from "./faults.js";
+import { wireImport } from "./import.js";
 import { Kernels } from "./kernels.js";
 import { Options, Targets } from "./options.js";
 import { Signature } from "./signature.js";
@@ -139,6 +140,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   void submit();
 });
+wireImport();
 onKeys({ "Mod+Enter": () => void submit() });
 document.addEventListener("click", (event) => {
   const card = event.target instanceof Element ? event.target.closest("[data-example]") : null;

@@ -8,6 +8,7 @@ import { copy } from "./menu.js";
  * @property {import("./model.js").Entry} entry
  * @property {import("./model.js").Entry | null} against of a diff
  * @property {[number, number] | null} lines marked
+ * @property {boolean} locations
  */
 
 /** @param {string} base the trace's API @param {Shown | null} shown */
@@ -16,6 +17,7 @@ function address(base, shown) {
   if (shown?.against) query.set("diff", `${shown.against.address}..${shown.entry.address}`);
   else if (shown) query.set("item", shown.entry.address);
   if (shown?.lines) query.set("lines", shown.lines.join("-"));
+  if (shown?.locations) query.set("locations", "1");
   return `${base}/export.md?${query}`;
 }
 

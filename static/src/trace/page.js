@@ -128,10 +128,10 @@ export class TracePage {
     const { state } = this.router;
     const source = state.tab === "source" ? this.model.find("source") : null;
     const plan = planView(state, this.model);
-    if (source) return { entry: source, against: null, lines: state.lines };
+    if (source) return { entry: source, against: null, lines: state.lines, locations: state.locations };
     if (!plan) return null;
     const against = plan.mode !== "text" && plan.aligned && !state.lines ? plan.against : null;
-    return { entry: plan.shown, against, lines: state.lines };
+    return { entry: plan.shown, against, lines: state.lines, locations: state.locations };
   }
 
   /** @param {1 | -1} direction @param {boolean} changed */
