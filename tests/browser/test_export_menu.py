@@ -152,7 +152,8 @@ DROP = """([text, name]) => {
   const data = new DataTransfer();
   data.items.add(new File([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], name));
   const how = { dataTransfer: data, bubbles: true, cancelable: true };
-  for (const type of ["dragover", "drop"]) document.querySelector(".cm-content").dispatchEvent(new DragEvent(type, how));
+  const editor = document.querySelector(".cm-content");
+  for (const type of ["dragover", "drop"]) editor.dispatchEvent(new DragEvent(type, how));
 }"""
 
 
