@@ -34,7 +34,8 @@ MAX_SECONDS = 20.0
 class Launch:
     """A distinct launch: everything ``triton.compile`` needs, and what the launch code passed.
 
-    ``config`` holds the autotune config's own values, where there is one.
+    ``config`` holds the autotune config's own values, where there is one. ``guessed`` says by name which arguments
+    nobody gave and no launch code passed: as what they are compiled, and why.
     """
 
     function: Any
@@ -45,6 +46,7 @@ class Launch:
     config: dict[str, Any] | None
     grid: tuple[int, ...] | None = None
     values: tuple[Any, ...] = field(default=(), repr=False)
+    guessed: dict[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

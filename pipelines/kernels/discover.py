@@ -3,174 +3,227 @@
 from __future__ import annotations
 
 import ast
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from pipelines.trace import Model
+from pipelines.kernels.decorators import read_heuristics, read_tuning, text_of
+from pipelines.kernels.found import Discovery, FoundArgument, FoundKernel, ImportedKernel, SourceFault
+from pipelines.kernels.guess import Context, guess_arguments
+from pipelines.kernels.syntax import GLUON_JIT, HEURISTICS, JITS, TUNERS, File, Read, dotted, parse, resolve, scoped
+from pipelines.kernels.usage import Reader
+
+__all__ = ["MAX_KERNELS", "Discovery", "FoundKernel", "discover", "reading"]
 
 MAX_KERNELS = 500
+MAX_HELD = 16
+MAX_IMPORTED = 100
 
-_TRITON_JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit", "triton.language.jit")
-_GLUON_JIT = ("triton.experimental.gluon.jit", "triton.experimental.gluon._runtime.jit")
-_TUNERS = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")
-
-# What a fragment without imports means.
-_USUAL = {
-    "jit": "triton.jit",
-    "autotune": "triton.autotune",
-    "gluon": "triton.experimental.gluon",
-}
+_LAUNCHERS = ("warmup", "run")
 
 
-class FoundArgument(Model):
-    """A parameter as written; ``default`` is its source text."""
+def discover(source: str, file: str = "kernel.py", read: Read = lambda _: None) -> Discovery:
+    """Return the kernels in the order in which they are written; a source that does not parse gives its fault.
 
-    name: str
-    annotation: str
-    constexpr: bool
-    default: str | None
-
-
-class FoundKernel(Model):
-    """A function with Triton's decorator, or Gluon's; a ``helper`` is called by another kernel and never launched."""
-
-    name: str
-    line: int
-    arguments: tuple[FoundArgument, ...]
-    autotuned: bool
-    helper: bool
-    launched: bool
-    gluon: bool
-
-
-class SourceFault(Model):
-    """Why a source cannot be read; line and column count from 1."""
-
-    message: str
-    line: int | None
-    column: int | None
-
-
-class Discovery(Model):
-    """The kernels of a source; ``launches`` where its own code launches one."""
-
-    kernels: tuple[FoundKernel, ...]
-    launches: bool
-    error: SourceFault | None
-
-
-def discover(source: str) -> Discovery:
-    """Return the kernels in the order in which they are written; a source that does not parse gives its fault."""
+    Args:
+        source: the file's text.
+        file: its path in its package.
+        read: gives the package's other files, through whose helpers arguments are followed.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source.removeprefix("\ufeff"))
+        tree = parse(source)
+        return _discover(File(tree, file, read))
     except SyntaxError as error:
         return _unreadable(error.msg, error.lineno, error.offset)
     except ValueError as error:
         return _unreadable(str(error), None, None)
-    except (RecursionError, MemoryError):
-        return _unreadable(_TOO_DEEP, None, None)
-    try:
-        return _discover(tree)
     except RecursionError:
-        return _unreadable(_TOO_DEEP, None, None)
+        return _unreadable("the source is nested too deeply", None, None)
 
 
-_TOO_DEEP = "the source is nested too deeply"
+def reading(files: Mapping[str, str]) -> Read:
+    """Return what ``discover`` reads a package's other files with."""
+    return files.get
 
 
 def _unreadable(message: str, line: int | None, column: int | None) -> Discovery:
     return Discovery(kernels=(), launches=False, error=SourceFault(message=message, line=line, column=column))
 
 
-def _discover(tree: ast.Module) -> Discovery:
-    names = _imported(tree)
-    decorated = [
-        (node, {_resolve(item, names) for item in node.decorator_list})
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-    ]
-    found = [(node, marks) for node, marks in decorated if not marks.isdisjoint((*_TRITON_JIT, *_GLUON_JIT))]
-    found.sort(key=lambda item: item[0].lineno)
-    known = {node.name for node, _ in found}
-    launched = known.intersection(_launched(tree))
-    called = {name for node, _ in found for name in _called(node) if name in known and name != node.name}
-    kernels = tuple(
-        FoundKernel(
-            name=node.name,
-            line=node.lineno,
-            arguments=tuple(_arguments(node.args)),
-            autotuned=not marks.isdisjoint(_TUNERS),
-            helper=node.name in called and node.name not in launched,
-            launched=node.name in launched,
-            gluon=not marks.isdisjoint(_GLUON_JIT),
-        )
-        for node, marks in found[:MAX_KERNELS]
+@dataclass
+class _Made:
+    """A function that is a kernel, with all that decorates it and the variables that hold it."""
+
+    node: ast.FunctionDef
+    around: tuple[ast.AST, ...]
+    decorators: list[ast.expr]
+    held: list[str] = field(default_factory=list)
+
+
+def _discover(file: File) -> Discovery:
+    functions = list(scoped(file.tree))
+    found = {
+        id(node): _Made(node, around, list(node.decorator_list))
+        for node, around in functions
+        if any(resolve(item, file.names) in JITS for item in node.decorator_list)
+    }
+    _add_assigned(file, functions, found)
+    made = sorted(found.values(), key=lambda item: item.node.lineno)
+    known = {name for item in made for name in (item.node.name, *item.held)}
+    launched_names = set(_launched(file.tree))
+    launched = known & launched_names
+    called = {name for item in made for name in _called(item.node) if name in known and name != item.node.name}
+    roles = _Roles(launched, called, {item.node.name: len(item.node.args.args) for item in made})
+    reader = Reader()
+    return Discovery(
+        kernels=tuple(_kernel(item, file, reader, roles) for item in made[:MAX_KERNELS]),
+        launches=bool(launched),
+        error=None,
+        imported=tuple(_imported_kernels(launched_names - known, file)),
     )
-    return Discovery(kernels=kernels, launches=bool(launched), error=None)
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """Return what each imported name stands for: ``tr`` is ``triton`` after ``import triton as tr``."""
-    names = dict(_USUAL)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for item in node.names:
-                root = item.name.partition(".")[0]
-                names[item.asname or root] = item.name if item.asname else root
-        elif isinstance(node, ast.ImportFrom):
-            for item in node.names:
-                names[item.asname or item.name] = f"{'.' * node.level}{node.module or ''}.{item.name}"
-    return names
+def _add_assigned(
+    file: File, functions: list[tuple[ast.FunctionDef, tuple[ast.AST, ...]]], found: dict[int, _Made]
+) -> None:
+    """Add ``k = triton.jit(f)``, ``k = triton.autotune(...)(triton.jit(f))`` and the like."""
+    by_name = {node.name: (node, around) for node, around in functions}
+    holders: dict[str, _Made] = {}
+    for node in ast.walk(file.tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        decorators, inner = _unwrap(node.value, file)
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if inner is None or not names:
+            continue
+        made = holders.get(inner)
+        if made is None and inner in by_name:
+            function, around = by_name[inner]
+            jitted = any(resolve(item, file.names) in JITS for item in decorators)
+            made = found.get(id(function)) or (_Made(function, around, []) if jitted else None)
+        if made is None:
+            continue
+        found[id(made.node)] = made
+        made.decorators[:0] = decorators
+        made.held += [name for name in names if name not in (made.node.name, *made.held)][: MAX_HELD - len(made.held)]
+        holders |= dict.fromkeys(names, made)
 
 
-def _resolve(decorator: ast.expr, names: dict[str, str]) -> str:
-    """Return a decorator's full name, without its arguments."""
-    dotted = _dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
-    first, dot, rest = dotted.partition(".")
-    return names.get(first, first) + dot + rest
+def _unwrap(call: ast.Call, file: File) -> tuple[list[ast.expr], str | None]:
+    """Return the decorators that a call applies, the outermost first, and the name of what it applies them to."""
+    decorators: list[ast.expr] = []
+    node: ast.expr = call
+    while isinstance(node, ast.Call):
+        name = resolve(node, file.names)
+        if name in ("functools.partial", "partial") and node.args:
+            inner = node.args[0]
+            if resolve(inner, file.names) in JITS and len(node.args) == 1:  # partial(triton.jit, ...) is no kernel yet
+                return [], None
+        elif (
+            isinstance(node.func, ast.Call) and len(node.args) == 1 and resolve(node.func, file.names) in _WRAPPERS
+        ) or (name in JITS and node.args):
+            decorators.append(node.func)
+            inner = node.args[0]
+        else:
+            return [], None
+        node = inner
+    return decorators, node.id if isinstance(node, ast.Name) else None
 
 
-def _dotted(node: ast.expr) -> str:
-    """Return ``a.b.c`` of an attribute's access by names alone, else an empty text."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+_WRAPPERS = frozenset((*JITS, *TUNERS, *HEURISTICS))
+
+
+@dataclass(frozen=True)
+class _Roles:
+    launched: set[str]
+    called: set[str]
+    arities: dict[str, int]
+
+
+def _kernel(made: _Made, file: File, reader: Reader, roles: _Roles) -> FoundKernel:
+    node, names = made.node, {made.node.name, *made.held}
+    marks = {resolve(item, file.names) for item in made.decorators}
+    launched = not names.isdisjoint(roles.launched)
+    helper = not launched and (not names.isdisjoint(roles.called) or _returns(node))
+    tuning = read_tuning(made.decorators, file)
+    heuristics = read_heuristics(made.decorators, file)
+    arguments = tuple(_arguments(node.args))
+    if not helper:
+        arities = {name: count for name, count in roles.arities.items() if name in roles.called or name not in names}
+        context = Context(reader.read(file, node), tuning, heuristics, arities)
+        arguments = guess_arguments(arguments, context)
+    return FoundKernel(
+        name=node.name,
+        line=node.lineno,
+        arguments=arguments,
+        autotuned=not marks.isdisjoint(TUNERS),
+        helper=helper,
+        launched=launched,
+        gluon=not marks.isdisjoint(GLUON_JIT),
+        within=".".join(_name(item) for item in made.around) or None,
+        nested=any(not isinstance(item, ast.ClassDef) for item in made.around),
+        held=tuple(made.held),
+        tuning=tuning,
+        heuristics=heuristics,
+    )
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    """Say whether a function gives a value back, which no kernel can."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            return not (isinstance(node.value, ast.Constant) and node.value.value is None)
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def _name(node: ast.AST) -> str:
+    name: str = getattr(node, "name", "")
+    return f"{name}()" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else name
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[FoundArgument]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
-    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs: list[tuple[ast.arg, ast.expr | None]] = [*zip(positional, defaults, strict=True)]
+    if arguments.vararg:
+        pairs.append((ast.arg("*" + arguments.vararg.arg, arguments.vararg.annotation), None))
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     for argument, default in pairs:
-        annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+        annotation = text_of(argument.annotation) if argument.annotation else ""
         yield FoundArgument(
             name=argument.arg,
             annotation=annotation,
             constexpr="constexpr" in annotation,
-            default=ast.unparse(default) if default else None,
+            default=text_of(default) if default else None,
         )
 
 
 def _launched(tree: ast.Module) -> Iterator[str]:
-    """Yield what is called as ``kernel[grid](...)`` or ``kernel.warmup(...)``."""
+    """Yield the last part of what is called as ``kernel[grid](...)`` or ``kernel.warmup(...)``."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         target = node.func
-        if (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)) or (
-            isinstance(target, ast.Attribute)
-            and target.attr in ("warmup", "run")
-            and isinstance(target.value, ast.Name)
-        ):
-            yield target.value.id
+        if isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and target.attr in _LAUNCHERS):
+            name = dotted(target.value)
+            if name:
+                yield name.rpartition(".")[2] if isinstance(target, ast.Subscript) else name
 
 
 def _called(function: ast.FunctionDef) -> Iterator[str]:
     """Yield the names a kernel refers to: helpers are called, and combine functions are passed by name."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
+    for statement in function.body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                yield node.id
+
+
+def _imported_kernels(launched: set[str], file: File) -> Iterator[ImportedKernel]:
+    """Yield what is launched and imported: its arguments are in another file."""
+    for name in sorted(launched)[:MAX_IMPORTED]:
+        module, _, attribute = file.names.get(name, "").rpartition(".")
+        if module and attribute and not module.startswith("triton"):
+            yield ImportedKernel(name=name, module=module)

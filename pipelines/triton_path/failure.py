@@ -68,6 +68,18 @@ def find_failure(run: Run, stages: Sequence[Stage], binary: str) -> Failure | No
     return Failure(kind="abort", stage=stage, address=address, message=message, hint=hint if address else None)
 
 
+_GUESSED = "The signature is guessed. Change the guessed arguments that are wrong, and compile it again: "
+
+
+def hinted(failure: Failure | None, output: Output) -> Failure | None:
+    """Add to the failure of a guessed signature that the guess may be at fault."""
+    made = output.launch
+    if failure is None or failure.kind != "error" or failure.hint or made is None or made.origin != "guessed":
+        return failure
+    guessed = ", ".join(item.name for item in made.arguments if item.guessed)
+    return failure.model_copy(update={"hint": _GUESSED + guessed + "."}) if guessed else failure
+
+
 def _error(output: Output, stage: str | None, address: str | None) -> Failure:
     error = output.error
     assert error is not None  # noqa: S101 - the caller has looked

@@ -14,9 +14,17 @@ from pipelines.kernels.gpu import Gpu
 from pipelines.kernels.torch_choice import Torch
 from pipelines.triton_path import slot
 from pipelines.triton_path.backend_options import parse_options, plain, read_options, shown
-from pipelines.triton_path.declared import run_declared
-from pipelines.triton_path.errors import UserError, frames, words
-from pipelines.triton_path.given import check_names, given_launches, is_named, refuse_interpreted
+from pipelines.triton_path.declared import DeclaredLaunches, run_declared
+from pipelines.triton_path.errors import UserError, frames, out_of_memory, words
+from pipelines.triton_path.given import (
+    check_names,
+    given_launches,
+    is_named,
+    own_kernels,
+    refuse_interpreted,
+    undefined_kernels,
+)
+from pipelines.triton_path.guessing import guess_note
 from pipelines.triton_path.imports import Sources
 from pipelines.triton_path.running import Ran, run_source
 from pipelines.triton_path.values import constant, parse_constant, passed
@@ -27,39 +35,39 @@ Request = dict[str, Any]
 
 @dataclass
 class Found:
-    """The launch to compile and its options, with what else was found on the way to it; ``guessed`` names arguments."""
+    """The launch to compile and its options, with what else was found on the way to it."""
 
     launch: Launch
     options: Any
     ran: Ran
-    captured: bool
+    origin: str
     notes: list[dict[str, JsonValue]] = field(default_factory=list)
-    guessed: frozenset[str] = frozenset()
 
 
 def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
-    """Run the source and return the launch that is asked for.
+    """Run the source and return the launch that is asked for: as given, else as captured, else by a guess.
 
     Raises:
         UserError: there is no such launch.
         BaseException: whatever ended the source before there was one.
     """
-    captured = request["arguments"] is None
+    runs = request["arguments"] is None
     overriding = read_options(backend, request["options"])
     sources = Sources.of(request)
     capture = Capture(target, request["properties"], sources.own)
     torch = Torch(Gpu(target.arch, request["properties"], request["device"]))
-    if captured and request["launch"] and not overriding and not request["constexprs"]:
+    if runs and request["launch"] and not overriding and not request["constexprs"]:
         capture.stop_after(request["kernel"], request["launch"])
     capture.install()
     with capture.bounded():
-        declared = run_declared(sources) if captured else None
+        declared = run_declared(sources) if runs else None
         if declared is None:
             torch.install()
-        ran = declared.ran if declared else run_source(sources, main=captured)
+        ran = declared.ran if declared else run_source(sources, main=runs)
     capture.remove()
     made = declared.launches if declared else capture.launches
-    launches = _captured(made, ran, request) if captured else _given(ran, request, backend)
+    captured = _captured(made, ran, request) if runs else []
+    launches = captured or _given(ran, request, backend)
     distinct: dict[str, Launch] = {}
     for launch in launches:
         launch.options = {**plain(launch.options), **overriding}
@@ -71,24 +79,34 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
         raise UserError(f"there are {len(launches)} launches, none numbered {number}")
     launch = launches[number]
     options = parse_options(backend, launch.options, label(launch) or launch.function.__name__)
-    notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if captured else []
+    origin = "captured" if captured else "guessed" if runs or launch.guessed else "given"
+    notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if runs else []
     notes += _torch_note(torch)
-    chosen = declared.chosen.get(launch.function.__name__, frozenset()) if declared else frozenset()
-    chosen -= {*request["constexprs"]}
-    if chosen:
-        words = (
-            f"{', '.join(sorted(chosen))} and num_warps are a first choice: the decorator leaves them to the autotuner"
-        )
-        notes.append({"message": words, "file": ran.file, "line": None, "column": None})
-    return Found(launch, options, ran, captured, notes, chosen)
+    if origin == "guessed":
+        notes.insert(0, guess_note(launch.function, launch.guessed, NOT_LAUNCHED if runs else NOT_GIVEN, ran.file))
+    elif declared:
+        notes += _first_choices(launch, declared, request)
+    return Found(launch, options, ran, origin, notes)
+
+
+def _first_choices(launch: Launch, declared: DeclaredLaunches, request: Request) -> list[dict[str, JsonValue]]:
+    """Mark what a decorator leaves to its autotuner as guessed, and tell of it."""
+    chosen = declared.chosen.get(launch.function.__name__, frozenset()) - {*request["constexprs"]}
+    if not chosen:
+        return []
+    launch.guessed = dict.fromkeys(chosen, "a first choice")
+    told = f"{', '.join(sorted(chosen))} and num_warps are a first choice: the decorator leaves them to the autotuner"
+    return [{"message": told, "file": declared.ran.file, "line": None, "column": None}]
+
+
+NOT_LAUNCHED = "The source's own code does not launch this kernel, so its signature is not certain."
+NOT_GIVEN = "Not every argument was given, so the signature is not certain."
 
 
 def _captured(made: list[Launch], ran: Ran, request: Request) -> list[Launch]:
     wanted = request["kernel"]
     launches = [x for x in made if wanted is None or is_named(x.function, wanted, ran.namespace)]
-    if not launches:
-        raise _never(ran, repr(wanted) if wanted else "a kernel")
-    for name, value in request["constexprs"].items():
+    for name, value in request["constexprs"].items() if launches else ():
         read = parse_constant(name, value, ran.namespace)
         for launch in launches:
             check_names(launch.function, [name])
@@ -96,14 +114,35 @@ def _captured(made: list[Launch], ran: Ran, request: Request) -> list[Launch]:
     return launches
 
 
-def _never(ran: Ran, wanted: str) -> BaseException:
-    refuse_interpreted(ran)
-    if isinstance(ran.error, SystemExit):
-        return UserError(f"the source ends its own process (sys.exit) and never launches {wanted}")
-    return ran.error or UserError(
-        f"the source's own code never launches {wanted}; give its arguments, or add launch code "
-        'under if __name__ == "__main__"'
-    )
+def _given(ran: Ran, request: Request, backend: Any) -> list[Launch]:
+    """Return launches of what is given, the rest guessed.
+
+    Raises:
+        UserError: there is no kernel to guess for, or it cannot be guessed.
+        BaseException: what ended the source before it had defined its kernels.
+    """
+    runs = request["arguments"] is None
+    if runs:
+        refuse_interpreted(ran)
+    failed = ran.error is not None and not isinstance(ran.error, SystemExit)
+    if ran.error is not None and failed and (not runs or _undefined(ran, request["kernel"])):
+        raise ran.error
+    if ran.error is not None and out_of_memory(ran.error):
+        raise ran.error
+    if runs and not own_kernels(ran) and not isinstance(ran.error, SystemExit):
+        wanted = repr(request["kernel"]) if request["kernel"] else "a kernel"
+        raise UserError(
+            f"the source's own code never launches {wanted}, and it defines none at its top level that could be "
+            "compiled by a guess"
+        )
+    return given_launches(ran, request, backend)
+
+
+def _undefined(ran: Ran, wanted: str | None) -> bool:
+    """Say whether the source ended before it had defined what it is asked for."""
+    if wanted is None:
+        return bool(undefined_kernels(ran)) or not own_kernels(ran)
+    return not any(wanted in (name, kernel.function.__name__) for name, kernel in own_kernels(ran, wanted).items())
 
 
 def _override(launch: Launch, name: str, value: Any) -> None:
@@ -113,12 +152,6 @@ def _override(launch: Launch, name: str, value: Any) -> None:
     launch.constexprs = {path: item for path, item in launch.constexprs.items() if path[0] != index}
     launch.constexprs[(index,)] = value
     launch.attributes = {path: item for path, item in launch.attributes.items() if path[0] != index}
-
-
-def _given(ran: Ran, request: Request, backend: Any) -> list[Launch]:
-    if ran.error is not None and not isinstance(ran.error, SystemExit):
-        raise ran.error
-    return given_launches(ran, request, backend)
 
 
 def _note(trouble: Trouble, file: str) -> dict[str, JsonValue]:
@@ -142,7 +175,7 @@ def _end(ran: Ran) -> list[dict[str, JsonValue]]:
     places = frames(error, ran.own)
     at = places[-1] if places else {"file": ran.file, "line": None, "column": None}
     why = f"{short(type(error).__name__)}: {words(error)}"
-    message = f"the launch code ended early, later launches are missing: {why}"
+    message = f"the source's own code ended early, later launches are missing: {why}"
     return [{"message": message, "file": at["file"], "line": at["line"], "column": at["column"]}]
 
 
@@ -151,16 +184,18 @@ def write_launch(found: Found) -> None:
     launch, namespace = found.launch, found.ran.namespace
     names = launch.function.arg_names
     arguments = [
-        {**_argument(name, launch.signature[name], (index,), launch, namespace), "guessed": name in found.guessed}
+        {**_argument(name, launch.signature[name], (index,), launch, namespace), "guessed": name in launch.guessed}
         for index, name in enumerate(names)
     ]
     values = [passed(name, value, namespace) for name, value in zip(names, launch.values, strict=False)]
     data = {
         "name": short(launch.function.__name__),
-        "origin": "captured" if found.captured else "given",
+        "origin": found.origin,
         "arguments": arguments,
         "options": shown(found.options),
-        "launch": {"grid": launch.grid, "config": label(launch), "arguments": values} if found.captured else None,
+        "launch": {"grid": launch.grid, "config": label(launch), "arguments": values}
+        if found.origin == "captured"
+        else None,
         "notes": found.notes,
         "complete": not isinstance(found.ran.error, TimeUpError),
     }

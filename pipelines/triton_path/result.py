@@ -26,7 +26,7 @@ from pipelines.trace import (
     digest,
 )
 from pipelines.triton_path.assembler import ptxas_log, tied_errors
-from pipelines.triton_path.failure import find_failure
+from pipelines.triton_path.failure import find_failure, hinted
 from pipelines.triton_path.output import ARTIFACTS, MAX_ARTIFACT, ArgumentMade, Output, Run
 from pipelines.triton_path.spec import CompileSpec
 from pipelines.triton_path.stages import build_stages, is_flush
@@ -56,7 +56,7 @@ def build_manifest(spec: CompileSpec, toolchain: Toolchain, run: Run, blobs: Blo
     output = run.output
     stages = build_stages(run.records, output.runs, output.ended, output.stages, blobs.keep)
     log = ptxas_log(output)
-    failure = find_failure(run, stages, chip(spec.target).backend.binary)
+    failure = hinted(find_failure(run, stages, chip(spec.target).backend.binary), output)
     return Manifest(
         pipeline="triton",
         status="failed" if failure else "ok",

@@ -145,8 +145,17 @@ def test_an_error_after_a_launch_is_told_and_the_launch_kept(compiler: Compiler)
     assert told.line == line_of(source, "raise ValueError")
 
 
-def test_an_error_before_the_wanted_launch_is_the_answer(compiler: Compiler):
+def test_an_error_before_the_wanted_launch_is_told_and_the_kernel_guessed(compiler: Compiler):
     source = f"{HEAD}{SECOND}{LAUNCH}raise ValueError('halfway')\nsecond[(1,)](Buffer())\n"
+    made = manifest(compiler, source, kernel="second")
+    assert made.kernel.origin == "guessed"
+    (told,) = warnings(made.diagnostics)
+    assert "halfway" in told.message
+    assert told.line == line_of(source, "raise ValueError")
+
+
+def test_an_error_before_the_kernel_is_the_answer(compiler: Compiler):
+    source = f"{HEAD}{LAUNCH}raise ValueError('halfway')\n{SECOND}second[(1,)](Buffer())\n"
     message, errors = fails(compiler, source, kernel="second")
     assert "halfway" in message
     assert [error.line for error in errors] == [line_of(source, "raise ValueError")]
@@ -173,8 +182,7 @@ def test_an_end_that_says_why_is_told(compiler: Compiler, end: str):
 
 
 def test_a_source_that_ends_before_any_launch_says_so(compiler: Compiler):
-    message, _ = fails(compiler, f"import sys\n{HEAD}sys.exit(0)\n{LAUNCH}")
-    assert "sys.exit" in message
+    assert succeeds(compiler, f"import sys\n{HEAD}sys.exit(0)\n{LAUNCH}").kernel.origin == "guessed"
     message, _ = fails(compiler, f"import sys\nsys.exit(0)\n{HEAD}", **GIVEN)
     assert "sys.exit" in message
 

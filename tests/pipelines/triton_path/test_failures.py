@@ -201,12 +201,12 @@ def test_errors_at_import_show_the_users_line(compiler: Compiler, source: str, l
     ("more", "words"),
     [
         ({"kernel": "nothing"}, "no kernel 'nothing'"),
-        ({"arguments": {"x_ptr": "*fp32"}}, "needs n"),
+        ({"arguments": {"x_ptr": "*fp32:3"}}, "divisibility '3' is not a power of two"),
         ({"arguments": {"x_ptr": "*fp32", "n": "i33"}}, "'i33' is not a type"),
         ({"arguments": {**ARGUMENTS, "y": "i32"}}, "no argument 'y'"),
-        ({"constexprs": {}}, "needs BLOCK"),
+        ({"arguments": {"x_ptr": "(*fp32, (i32)"}}, "not closed"),
         ({"launch": 3}, "none numbered 3"),
-        ({"arguments": None}, "never launches"),
+        ({"arguments": None, "source": "import triton\n"}, "never launches"),
         ({"options": {"num_warps": 3}}, "power of 2"),
     ],
 )

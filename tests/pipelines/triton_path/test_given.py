@@ -48,8 +48,24 @@ def test_a_heuristic_sees_the_ones_before_it_and_defaults(compiler: Compiler):
     )
     made = succeeds(compiler, source, arguments={"x_ptr": "*fp32"})
     assert {a.name: a.value for a in made.kernel.arguments if a.name in "AB"} == {"A": 16, "B": 20}
-    message, _ = fails(compiler, source.replace("a['n']", "a['x_ptr']"), arguments={"x_ptr": "*fp32"})
-    assert "give B" in message
+    made = succeeds(compiler, source.replace("a['n']", "a['x_ptr']"), arguments={"x_ptr": "*fp32"})
+    assert [a.name for a in made.kernel.arguments if a.guessed] == ["B"]
+    assert any("B=" in item.message and "TypeError" in item.message for item in made.diagnostics)
+
+
+def test_a_heuristic_that_reads_only_what_is_given_is_no_guess(compiler: Compiler):
+    source = (
+        f"{IMPORTS}@triton.heuristics({{'EVEN': lambda a: a['n'] % a['BLOCK'] == 0, "
+        "'TWICE': lambda a: 2 * a['BLOCK']})\n"
+        "@triton.jit\ndef kernel(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr, TWICE: tl.constexpr):\n"
+        "    tl.store(x_ptr + tl.arange(0, TWICE), n + EVEN)\n"
+    )
+    made = succeeds(compiler, source, arguments={"x_ptr": "*fp32", "n": "i32"}, constexprs={"BLOCK": 8})
+    assert {a.name: (a.value, a.guessed) for a in made.kernel.arguments if a.type == "constexpr"} == {
+        "BLOCK": (8, False),
+        "EVEN": (True, True),
+        "TWICE": (16, False),
+    }
 
 
 @BOTH
