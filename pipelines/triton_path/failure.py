@@ -74,10 +74,11 @@ _GUESSED = "The signature is guessed. Change the guessed arguments that are wron
 def hinted(failure: Failure | None, output: Output) -> Failure | None:
     """Add to the failure of a guessed signature that the guess may be at fault."""
     made = output.launch
-    if failure is None or failure.kind != "error" or failure.hint or made is None or made.origin != "guessed":
+    if failure is None or failure.kind != "error" or made is None or made.origin != "guessed":
         return failure
     guessed = ", ".join(item.name for item in made.arguments if item.guessed)
-    return failure.model_copy(update={"hint": _GUESSED + guessed + "."}) if guessed else failure
+    hint = " ".join(part for part in (failure.hint, f"{_GUESSED}{guessed}.") if part)
+    return failure.model_copy(update={"hint": hint}) if guessed else failure
 
 
 def _error(output: Output, stage: str | None, address: str | None) -> Failure:
