@@ -179,6 +179,52 @@ def test_options_left_at_their_defaults_are_not_sent(page: Page) -> None:
     page.wait_for_url(re.compile(r"/t/"))
 
 
+def test_options_are_those_of_the_chosen_targets(page: Page) -> None:
+    page.goto("/")
+    expect(kernel(page)).not_to_have_value("")
+    expect(page.get_by_label("maxnreg")).to_be_visible()
+    expect(page.get_by_label("waves_per_eu")).to_be_hidden()
+    expect(page.get_by_label("num_stages", exact=True)).to_have_attribute("placeholder", "3")
+    page.get_by_label("maxnreg").fill("64")
+    choose_target(page, "gfx942")
+    expect(page.get_by_text("the options that both have")).to_be_visible()
+    expect(page.get_by_label("maxnreg")).to_be_hidden()
+    expect(page.get_by_label("num_stages", exact=True)).to_have_attribute("placeholder", "3 or 2")
+    expect(page.get_by_label("num_stages", exact=True)).to_have_attribute("title", "3 on NVIDIA, 2 on AMD")
+    choose_target(page, "sm_90")
+    expect(page.get_by_text("the options that both have")).to_be_hidden()
+    page.get_by_label("waves_per_eu").fill("2")
+    with page.expect_request("**/api/v1/compiles") as sent:
+        page.get_by_role("button", name="Compile").click()
+    body = sent.value.post_data_json
+    assert (body["targets"], body["options"]) == (["gfx942"], {"waves_per_eu": 2})
+    page.wait_for_url(re.compile(r"/t/"))
+
+
+def test_a_kernel_for_amd_is_read_down_to_amdgcn(page: Page, server: Server) -> None:
+    page.goto("/?example=softmax")
+    expect(kernel(page)).not_to_have_value("")
+    choose_target(page, "sm_90")
+    choose_target(page, "gfx942")
+    page.get_by_role("button", name="Compile").click()
+    page.wait_for_url(re.compile(r"/t/"))
+    page.locator('#list a[data-address="amdgcn"]').click()
+    expect(page.locator("#right .cm-content")).to_contain_text("s_load_dword")
+    for kind in "vosknc":
+        expect(page.locator(f"#right .tok-{kind}").first).to_be_attached()
+    expect(page.locator("#right .cm-content")).not_to_contain_text(".loc")
+    page.get_by_label("locations").check()
+    expect(page.locator("#right .cm-content")).to_contain_text("; kernel.py:")
+    for words in ("VGPRs", "spills", "LDS", "waves/SIMD", "AMDGCN"):
+        expect(page.locator("#facts")).to_contain_text(words)
+    trace = server.wait(f"/api/v1/traces/{page.url.split('/t/')[1][:22]}", lambda found: found["status"] == "ok", 60)
+    page.locator("#tab-resources").click()
+    sheet = page.locator("#sheet-resources")
+    for label, field in [("VGPRs", "registers"), ("SGPRs", "sgprs"), ("occupancy", "occupancy"), ("LDS", "shared")]:
+        fact = sheet.locator("dl > div").filter(has=page.get_by_text(label, exact=True))
+        expect(fact.locator("b")).to_have_text(f"{trace['resources'][field]:,}")
+
+
 def test_a_trace_can_be_opened_for_change(page: Page, compile_example: Callable[..., dict[str, Any]]) -> None:
     trace = compile_example("vector_add", targets=["sm_80"], options={"num_warps": 8})["traces"][0]
     page.goto(f"/?from={trace['id']}")
