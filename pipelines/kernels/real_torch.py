@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -73,7 +74,19 @@ def believe(gpu: Gpu) -> None:
         setattr(torch.library, name, function)
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    _Believing().__enter__()
+    believing = _Believing()
+    torch.autograd._engine_run_backward = _believed_backward(believing, torch.autograd._engine_run_backward)
+    believing.__enter__()
+
+
+def _believed_backward(believing: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Functions' backward believe too: a mode is off inside the call that it handles, ``Tensor.backward``."""
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        with believing:
+            return run(*args, **kwargs)
+
+    return run_backward
 
 
 def _decorate(function: Any = None, **_: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.kernels.torch_standin import autograd, reductions
 from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, new
-from pipelines.kernels.torch_standin.dtypes import default_dtype, int64
+from pipelines.kernels.torch_standin.dtypes import DTYPES, default_dtype, int64
 from pipelines.kernels.torch_standin.errors import MissingError
 from pipelines.kernels.torch_standin.products import made_of
 
@@ -121,15 +121,15 @@ class Module:
 
     def half(self) -> Any:
         """Convert to float16."""
-        return self.to(FUNCTIONS["float16"])
+        return self.to(DTYPES["float16"])
 
     def bfloat16(self) -> Any:
         """Convert to bfloat16."""
-        return self.to(FUNCTIONS["bfloat16"])
+        return self.to(DTYPES["bfloat16"])
 
     def float(self) -> Any:
         """Convert to float32."""
-        return self.to(FUNCTIONS["float32"])
+        return self.to(DTYPES["float32"])
 
     def train(self, mode: bool = True) -> Any:
         """Say that this is training."""

@@ -12,7 +12,7 @@ import numpy as np
 from pipelines.kernels.torch_standin import autograd
 from pipelines.kernels.torch_standin.arithmetic import floating
 from pipelines.kernels.torch_standin.core import FUNCTIONS, Array, Tensor, elementwise, new
-from pipelines.kernels.torch_standin.dtypes import INTEGER, DType, bool_, int64
+from pipelines.kernels.torch_standin.dtypes import DTYPES, INTEGER, DType, bool_, int64
 from pipelines.kernels.torch_standin.registry import operation, sizes
 from pipelines.kernels.torch_standin.strides import dimension
 from pipelines.kernels.torch_standin.views import expand, unsqueeze
@@ -212,7 +212,7 @@ def searchsorted(boundaries: Tensor, base: Any, *, right: bool = False, out_int3
     def compute(values: Array) -> Any:
         return np.searchsorted(known if known is not None else values, values, "right" if right else "left")
 
-    kind = FUNCTIONS["int32"] if out_int32 else int64
+    kind = DTYPES["int32"] if out_int32 else int64
     return elementwise(compute if known is not None else None, [base], kind)
 
 

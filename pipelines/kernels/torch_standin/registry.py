@@ -15,7 +15,7 @@ def operation(*names: str, method: bool = True, function: bool = True) -> Callab
     """Enter an operation under its name and others; as a function it takes ``out`` and ``input`` too."""
 
     def enter(implementation: _Function) -> _Function:
-        for name in names or (implementation.__name__.rstrip("_"),):
+        for name in names or (implementation.__name__,):
             if method:
                 setattr(Tensor, name, implementation)
             if function:
