@@ -6,6 +6,7 @@ from flask import Flask
 
 from app import (
     about,
+    addenda,
     assets,
     compiles,
     errors,
@@ -27,7 +28,22 @@ from app.config import MAX_JSON_BYTES, TEMPLATES, Settings
 from app.event_log import Watcher
 from app.services import EXTENSION, Services
 
-NOUNS = (home, traces, texts, groups, exports, compiles, packages, kernels, targets, examples, events, about, openapi)
+NOUNS = (
+    home,
+    traces,
+    texts,
+    addenda,
+    groups,
+    exports,
+    compiles,
+    packages,
+    kernels,
+    targets,
+    examples,
+    events,
+    about,
+    openapi,
+)
 
 
 def create_app(settings: Settings | None = None) -> Flask:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pipelines
-from app.blobs import BlobStore, DamagedError
+from app.blobs import AddedStore, BlobStore, DamagedError
 from app.cache import DiskCache, KeyedLocks, MemoryCache
+from pipelines.addedfile import ExtendedTrace
 from pipelines.analysis.diff import Diff, Lines, Op, align
 from pipelines.analysis.mask import count_lines, line_keys
 from pipelines.analysis.summary import Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
-from pipelines.trace import Snapshot, Syntax, TraceError, artifact_syntax
+from pipelines.trace import Manifest, Snapshot, Syntax, TraceError, artifact_syntax
 from pipelines.tracefile import TraceFile
 
 TEXT_BYTES = 128 << 20
@@ -34,8 +35,9 @@ class Analyses:
     Whatever reads a text raises DamagedError where the stored file is damaged.
     """
 
-    def __init__(self, blobs: BlobStore, cache: DiskCache) -> None:
+    def __init__(self, blobs: BlobStore, added: AddedStore, cache: DiskCache) -> None:
         self._blobs = blobs
+        self._added = added
         self._cache = cache
         self._texts: MemoryCache[bytes] = MemoryCache(TEXT_BYTES)
         self._keys: MemoryCache[Keys] = MemoryCache(KEY_BYTES)
@@ -107,11 +109,35 @@ class Analyses:
         if kept is not None:
             return kept
         with self._summarizing.hold(content):
-            return self.kept_summary(content) or self._keep_summary(content, self._summarize(content))
+            kept = self.kept_summary(content)
+            if kept is None:
+                kept = self._keep_summary(content, self._summarize(content))
+            return kept
+
+    def added_summary_on_request(self, content: str, file: str) -> Summary | None:
+        """Return what LLVM's passes of a file changed; None where computing it would take a request too long."""
+        kept = self.kept_summary(file)
+        if kept is None and self._added.open(file).text_size > REQUEST_BYTES:
+            return None
+        return kept or self.added_summary(content, file)
+
+    def added_summary(self, content: str, file: str) -> Summary:
+        """Return what LLVM's passes of a file, which were added to a trace, changed."""
+        with self._summarizing.hold(file):
+            kept = self.kept_summary(file)
+            if kept is not None:
+                return kept
+            trace = ExtendedTrace(self._blobs.open(content), self._added.open(file))
+            stages = self._added.open(file).added.stages
+            manifest = trace.manifest.model_copy(update={"stages": stages, "artifacts": ()})
+            return self._keep_summary(file, self._measure(trace, manifest))
 
     def _summarize(self, content: str) -> Summary:
         trace = self._blobs.open(content)
-        sass = trace.manifest.artifact("sass")
+        return self._measure(trace, trace.manifest)
+
+    def _measure(self, trace: TraceFile, manifest: Manifest) -> Summary:
+        sass = manifest.artifact("sass")
 
         def shown(name: str) -> bytes:
             return self.text(trace, name, "sass" if sass and name == sass.digest else "text")
@@ -119,7 +145,7 @@ class Analyses:
         def aligned(before: str, after: str, a: Lines, b: Lines) -> Diff:
             return self._align(f"{before}:{a.syntax}:{after}:{b.syntax}:{revision()}", a, b)
 
-        return summarize(trace.manifest, shown, self.keys, aligned)
+        return summarize(manifest, shown, self.keys, aligned)
 
     def kept_summary(self, content: str) -> Summary | None:
         """Return a summary that was computed before, or None."""

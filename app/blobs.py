@@ -11,10 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+from pipelines.addedfile import AddedFile
 from pipelines.trace import TraceError
-from pipelines.tracefile import SUFFIX, TraceFile
+from pipelines.tracefile import SUFFIX, FrameFile, TraceFile
 
 OPEN_BYTES = 256 << 20
 # A parsed manifest takes five times its JSON, which is kept beside it.
@@ -35,24 +36,28 @@ class DamagedError(TraceError):
         )
 
 
-class _Held(NamedTuple):
+File = TypeVar("File", bound=FrameFile)
+
+
+class _Held(NamedTuple, Generic[File]):
     """An open file: which one it is, what it takes in memory, and itself."""
 
     stamp: tuple[int, int, int]
     size: int
-    trace: TraceFile
+    trace: File
 
 
-class BlobStore:
-    """Trace files by content, below one folder. Files are written whole or not at all.
+class FileStore(Generic[File]):
+    """Files of one kind by content, below one folder. Files are written whole or not at all.
 
     A file never changes, but a sound one takes the place of one that is damaged.
     """
 
-    def __init__(self, root: Path, *, open_bytes: int = OPEN_BYTES) -> None:
+    def __init__(self, root: Path, kind: type[File], *, open_bytes: int = OPEN_BYTES) -> None:
         self._root = root
+        self._kind = kind
         self._limit = open_bytes
-        self._open: OrderedDict[str, _Held] = OrderedDict()
+        self._open: OrderedDict[str, _Held[File]] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
 
@@ -124,11 +129,11 @@ class BlobStore:
             held = self._open.pop(content, None)
             self._held -= held.size if held else 0
 
-    def open(self, content: str) -> TraceFile:
-        """Open a trace, from memory if it was used lately and its file is the one that was read.
+    def open(self, content: str) -> File:
+        """Open a file, from memory if it was used lately and its file is the one that was read.
 
         Raises:
-            DamagedError: the content is not stored, or its file is not a trace or not this one.
+            DamagedError: the content is not stored, or its file is not of this kind or not this one.
         """
         path = self.path(content)
         try:
@@ -139,8 +144,8 @@ class BlobStore:
                 if held and held.stamp == stamp:
                     self._open.move_to_end(content)
                     return held.trace
-            trace = TraceFile.open(path)
-            trace.manifest  # noqa: B018 - parsed here, so that no reader meets a damaged one
+            trace = self._kind.open(path)
+            trace.digests()  # the head is parsed here, so that no reader meets a damaged one
         except FileNotFoundError:
             raise DamagedError(content, "is missing") from None
         except OSError as error:
@@ -149,10 +154,10 @@ class BlobStore:
             raise DamagedError(content, f"is damaged: {error}") from None
         if trace.content != content:
             raise DamagedError(content, "is damaged: it holds another trace")
-        self._hold(content, _Held(stamp, status.st_size + PARSED * trace.manifest_size, trace))
+        self._hold(content, _Held(stamp, status.st_size + PARSED * trace.head_size, trace))
         return trace
 
-    def _hold(self, content: str, held: _Held) -> None:
+    def _hold(self, content: str, held: _Held[File]) -> None:
         with self._lock:
             before = self._open.pop(content, None)
             self._held += held.size - (before.size if before else 0)
@@ -166,7 +171,7 @@ class BlobStore:
         try:
             stored = path.read_bytes()
             if stored != data:
-                file = TraceFile(stored)
+                file = self._kind(stored)
                 file.verify()
                 if file.content != content:
                     return False
@@ -189,6 +194,20 @@ class BlobStore:
             yield
         finally:
             os.close(descriptor)
+
+
+class BlobStore(FileStore[TraceFile]):
+    """Trace files by content."""
+
+    def __init__(self, root: Path, *, open_bytes: int = OPEN_BYTES) -> None:
+        super().__init__(root, TraceFile, open_bytes=open_bytes)
+
+
+class AddedStore(FileStore[AddedFile]):
+    """Files of LLVM's passes by the hash of their heads."""
+
+    def __init__(self, root: Path, *, open_bytes: int = OPEN_BYTES) -> None:
+        super().__init__(root, AddedFile, open_bytes=open_bytes)
 
 
 def _changed(path: Path) -> float:

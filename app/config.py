@@ -82,7 +82,7 @@ class Settings:
         """
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in (self.blobs, self.cache, self.slots, self.uploads):
+            for path in (self.blobs, self.added, self.cache, self.slots, self.uploads):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _keep_others_out(path)
             if not os.access(self.home, os.W_OK):
@@ -112,6 +112,11 @@ class Settings:
     def blobs(self) -> Path:
         """Trace files by content."""
         return self.home / "blobs"
+
+    @property
+    def added(self) -> Path:
+        """Files of LLVM's passes by the hash of their heads."""
+        return self.home / "added"
 
     @property
     def cache(self) -> Path:

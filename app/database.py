@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.config import HomeError
 
-HEAD = "0001"
+HEAD = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 10
 

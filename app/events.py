@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from flask import Blueprint, Response, current_app, request
 from sqlalchemy import select
@@ -45,38 +46,56 @@ def watcher() -> Watcher:
 def stream(trace_id: str) -> Response:
     """Send what happened since ``Last-Event-ID`` and then what happens, up to ``done``."""
     found = services()
-    last = request.headers.get("Last-Event-ID", "")
-    after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else 0
     with found.database.read() as session:
         replies.get_trace(session, trace_id)
+
+    def final() -> dict[str, Any] | None:
+        status = _final(found, trace_id)
+        return {"status": status} if status else None
+
+    return respond(found, trace_id, "", final)
+
+
+def respond(found: Services, trace_id: str, prefix: str, final: Callable[[], dict[str, Any] | None]) -> Response:
+    """Stream a trace's events, those of an addendum by its ``prefix``.
+
+    ``final`` returns what ``done`` tells once there is nothing more to come.
+    """
+    last = request.headers.get("Last-Event-ID", "")
+    after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else 0
     if watcher().watching >= MAX_STREAMS:
         raise ApiError(503, "Too many pages follow compilations at once. Reload in a moment.")
-    response = Response(_frames(found, watcher(), trace_id, after), mimetype="text/event-stream")
+    response = Response(_frames(found, watcher(), (trace_id, prefix, after), final), mimetype="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
 
-def _frames(found: Services, watching: Watcher, trace_id: str, after: int) -> Iterator[str]:
+def _frames(
+    found: Services, watching: Watcher, what: tuple[str, str, int], final: Callable[[], dict[str, Any] | None]
+) -> Iterator[str]:
+    trace_id, prefix, after = what
     yield f"retry: {RETRY_MS}\n\n"
+    own = Event.kind.startswith(prefix) if prefix else ~Event.kind.contains(":")
 
     def read(since: int) -> Sequence[Event]:
         with found.database.read() as session:
-            rows = select(Event).where(Event.trace_id == trace_id, Event.id > since).order_by(Event.id)
+            rows = select(Event).where(Event.trace_id == trace_id, Event.id > since, own).order_by(Event.id)
             return session.execute(rows).scalars().all()
 
-    for events in watching.watch(read, after, IDLE_SECONDS if not _final(found, trace_id) else 0.0):
+    for events in watching.watch(read, after, IDLE_SECONDS if final() is None else 0.0):
         # One chunk for all that came together: a write each would cost more than the events.
         yield "".join(map(_frame, events)) or ": idle\n\n"
-        if any(event.kind == "done" for event in events):
+        if any(event.kind == f"{prefix}done" for event in events):
             return
-        if not events and (status := _final(found, trace_id)):
-            yield f"event: done\ndata: {json.dumps({'status': status})}\n\n"
+        if not events and (told := final()):
+            yield f"event: done\ndata: {json.dumps(told)}\n\n"
             return
 
 
 def _frame(event: Event) -> str:
-    return f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.data, separators=(',', ':'))}\n\n"
+    kind = event.kind.rpartition(":")[2]
+    return f"id: {event.id}\nevent: {kind}\ndata: {json.dumps(event.data, separators=(',', ':'))}\n\n"
 
 
 def _final(found: Services, trace_id: str) -> str | None:

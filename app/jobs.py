@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app import event_log
 from app.ids import new_permalink
-from app.models import FINAL, Event, Group, Trace
+from app.models import FINAL, AddendumJob, Event, Group, Trace
 from pipelines.trace import Failure
 from pipelines.triton_path.spec import CompileSpec, LaunchFound
 
@@ -60,10 +60,15 @@ def claim(session: Session, trace_id: str, worker: str) -> Job | None:
     if taken is None:
         return None
     event_log.append(session, trace_id, "state", status="running")
-    request = session.execute(select(Group.request).where(Group.id == taken.group_id)).scalar_one()
-    texts = {"source": request["source"], "files": request.get("files") or {}}
-    spec = CompileSpec.model_validate({**taken.spec, **texts})
+    spec = spec_of(session, taken.group_id, taken.spec)
     return Job(trace_id, taken.group_id, taken.team, token, spec, taken.compile_key)
+
+
+def spec_of(session: Session, group_id: str, spec: dict[str, Any]) -> CompileSpec:
+    """Return what a trace of a group was compiled from; its texts are kept once, in the group."""
+    request = session.execute(select(Group.request).where(Group.id == group_id)).scalar_one()
+    texts = {"source": request["source"], "files": request.get("files") or {}}
+    return CompileSpec.model_validate({**spec, **texts})
 
 
 def show_interim(session: Session, job: Job, content: str, kernel: str) -> bool:
@@ -167,9 +172,10 @@ def waiting(session: Session, *, older_than: float) -> list[str]:
 
 
 def drop_old_events(session: Session) -> None:
-    """Delete the events of traces that finished more than ``EVENTS_KEPT_SECONDS`` ago."""
+    """Delete the events of traces that finished more than ``EVENTS_KEPT_SECONDS`` ago and get no addendum now."""
     old = select(Trace.id).where(Trace.status.in_(FINAL), Trace.finished < time.time() - EVENTS_KEPT_SECONDS)
-    session.execute(delete(Event).where(Event.trace_id.in_(old)))
+    busy = select(AddendumJob.trace_id).where(AddendumJob.status.in_(("queued", "running")))
+    session.execute(delete(Event).where(Event.trace_id.in_(old), Event.trace_id.not_in(busy)))
 
 
 def _give_up(session: Session, trace_id: str, token: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Files that nothing names any more: traces that were shown before SASS was there, and what a killed process left."""
+"""Files that nothing names any more: traces shown before SASS was there, LLVM's passes whose row was never written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import time
 
 from app import jobs
+from app.added import named_files
 from app.services import Services
 
 # Longer than any request or compilation that holds a file before its row is written.
@@ -20,7 +21,11 @@ def remove(services: Services) -> int:
         with services.database.read() as session:
             return jobs.shown(session)
 
-    gone = services.blobs.sweep(named, older_than=before)
+    def added() -> set[str]:
+        with services.database.read() as session:
+            return named_files(session)
+
+    gone = services.blobs.sweep(named, older_than=before) + services.added.sweep(added, older_than=before)
     for path in services.settings.uploads.glob("upload-*"):
         with contextlib.suppress(FileNotFoundError):  # its request has just ended
             if path.stat().st_mtime < before:

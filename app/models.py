@@ -99,6 +99,25 @@ class AddendumRow(Base):
     created: Mapped[float] = mapped_column(default=time.time)
 
 
+class AddendumJob(Base):
+    """The job that makes an addendum: one for each content and kind, however many traces or clicks ask for it."""
+
+    __tablename__ = "addendum_jobs"
+    __table_args__ = (UniqueConstraint("content", "kind"), Index("ix_addendum_jobs_status", "status"))
+
+    id: Mapped[str] = mapped_column(String(22), primary_key=True, default=new_permalink)
+    trace_id: Mapped[str] = mapped_column(ForeignKey("traces.id"))
+    content: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(32))
+    status: Mapped[str] = mapped_column(String(16), default="queued")
+    message: Mapped[str | None]
+    attempts: Mapped[int] = mapped_column(default=0)
+    queued_at: Mapped[float] = mapped_column(default=time.time)
+    worker: Mapped[str | None] = mapped_column(String(22))
+    claim: Mapped[str | None] = mapped_column(String(22))
+    finished: Mapped[float | None]
+
+
 class Capture(Base):
     """The launches that a source's own code makes, so that the same source is not run again."""
 

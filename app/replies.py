@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -9,14 +10,17 @@ from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app import added
+from app.added import LlvmPassesReply, PassTimesReply
 from app.api import Output
 from app.blobs import DamagedError
 from app.errors import ApiError
 from app.ids import PERMALINK
-from app.models import FINAL, AddendumRow, Group, Trace
+from app.models import FINAL, Group, Trace
 from app.services import Services
+from pipelines.addenda import StageTime, Times
 from pipelines.analysis.summary import Summary
-from pipelines.trace import Failure, Manifest, Resources, StageTime
+from pipelines.trace import Failure, Manifest, Resources
 from pipelines.triton_path.targets import BACKENDS
 
 
@@ -43,8 +47,18 @@ class TraceReply(TraceBrief):
     """A trace with everything but its texts."""
 
     manifest: Manifest | None
-    summary: Summary | None
+    summary: Summary | None = Field(description="what each pass changed, those of llvm_passes too")
     times: tuple[StageTime, ...] | None
+    llvm_passes: LlvmPassesReply | None = None
+    pass_times: PassTimesReply | None = None
+
+    @functools.cached_property
+    def extended(self) -> Manifest | None:
+        """The manifest with LLVM's stages after its own."""
+        stages = self.llvm_passes.stages if self.llvm_passes else ()
+        if self.manifest is None or not stages:
+            return self.manifest
+        return self.manifest.model_copy(update={"stages": (*self.manifest.stages, *stages)})
 
 
 class GroupReply(Output):
@@ -105,11 +119,14 @@ def side(services: Services, session: Session, trace: Trace) -> TraceReply:
 def whole(services: Services, session: Session, trace: Trace) -> TraceReply:
     """Describe a trace with its manifest, summary and times; raise DamagedError where its file cannot be read."""
     manifest = _manifest(services, trace)
+    llvm = added.llvm_passes(services, session, trace)
     return TraceReply(
         **_common(trace, manifest),
         manifest=manifest,
-        summary=_summary(services, trace),
+        summary=_summary(services, trace, llvm.file),
         times=_times(session, trace.content) if trace.content else None,
+        llvm_passes=llvm,
+        pass_times=added.pass_times(services, session, trace),
     )
 
 
@@ -153,19 +170,22 @@ def _manifest(services: Services, trace: Trace) -> Manifest | None:
     return services.blobs.open(trace.content).manifest if trace.content else None
 
 
-def _summary(services: Services, trace: Trace) -> Summary | None:
+def _summary(services: Services, trace: Trace, llvm_file: str | None) -> Summary | None:
     """Return the summary; while a trace is compiled only if it is ready, since the page should not wait for it."""
     if trace.content is None:
         return None
     if trace.status not in FINAL:
         return services.analyses.kept_summary(trace.content)
-    return services.analyses.summary_on_request(trace.content)
+    summary = services.analyses.summary_on_request(trace.content)
+    extra = services.analyses.added_summary_on_request(trace.content, llvm_file) if llvm_file else None
+    if summary is None or extra is None:
+        return summary
+    return Summary(rows={**summary.rows, **extra.rows})
 
 
 def _times(session: Session, content: str) -> tuple[StageTime, ...] | None:
-    rows = select(AddendumRow.data).where(AddendumRow.content == content, AddendumRow.kind == "times")
-    data = session.execute(rows.order_by(AddendumRow.revision.desc()).limit(1)).scalar_one_or_none()
-    return tuple(StageTime.model_validate(item) for item in data["times"]) if data else None
+    times = added.latest(session, content, "times")
+    return times.times if isinstance(times, Times) else None
 
 
 def iso(seconds: float) -> str:

@@ -14,6 +14,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app import event_log, jobs, submissions
+from app.addendum_jobs import PREFIX
+from app.addendum_runner import AddendumRunner
 from app.errors import words
 from app.event_log import EventBatch
 from app.jobs import Job, Result
@@ -21,8 +23,9 @@ from app.models import AddendumRow, Group
 from app.processes import be_nice
 from app.services import Services
 from pipelines import tracefile
+from pipelines.addenda import StageTime, Times
 from pipelines.sandbox import SandboxUnavailable
-from pipelines.trace import Addendum, Failure, StageTime
+from pipelines.trace import Failure
 from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.options import OptionError
 from pipelines.triton_path.spec import Compiled, Event, LaunchFound
@@ -59,6 +62,7 @@ class Runner:
         self._compiler = compiler
         self._worker = worker
         self._batch = EventBatch(services.database)
+        self._addenda = AddendumRunner(services, compiler, worker, self._batch)
         # Storing the interim trace runs beside the disassembly; summarizing it must not slow down either.
         self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="store")
         self._later = ThreadPoolExecutor(max_workers=1, thread_name_prefix="summary", initializer=be_nice)
@@ -67,8 +71,17 @@ class Runner:
         self._stopping = False
         self._abandoned = False
 
-    def run(self, trace_id: str) -> None:
-        """Compile a queued trace; return at once where somebody else took it or this worker stops."""
+    def run(self, message: str) -> None:
+        """Do what a message of the queue asks for: compile a trace, by its id, or make an addendum.
+
+        Returns at once where somebody else took it or this worker stops.
+        """
+        if message.startswith(PREFIX):
+            self._addenda.run(message.removeprefix(PREFIX))
+        else:
+            self._run_trace(message)
+
+    def _run_trace(self, trace_id: str) -> None:
         with self._idle:
             if self._stopping:
                 return
@@ -86,13 +99,18 @@ class Runner:
                 self._idle.notify_all()
 
     def put_back_lost(self) -> list[str]:
-        """Put back what the database says that this worker runs, but whose end could not be written; return the ids."""
+        """Put back what the database says that this worker runs, but whose end could not be written.
+
+        Returns the messages to send again.
+        """
         with self._idle, self._services.database.write() as session:
-            return jobs.release_lost(session, self._worker, list(self._running))
+            lost = jobs.release_lost(session, self._worker, list(self._running))
+        return lost + self._addenda.put_back_lost()
 
     def abandon(self) -> None:
         """Take no more jobs and let nothing that runs now be stored: its compiler is about to be closed."""
         self._stopping = self._abandoned = True
+        self._addenda.abandon()
 
     def stop(self, grace: float) -> None:
         """Take no more jobs, give the running ones ``grace`` seconds, and put back those that need longer."""
@@ -103,6 +121,7 @@ class Runner:
         with self._services.database.write() as session:
             for job in unfinished:
                 jobs.put_back(session, job.trace_id, job.claim, count=False)
+        self._addenda.stop(0.0 if unfinished else grace)
         self._beside.shutdown(wait=not unfinished)
         self._later.shutdown(wait=not unfinished, cancel_futures=True)
         self._batch.close()
@@ -230,7 +249,7 @@ class Runner:
 
 def keep_times(session: Session, content: str, times: tuple[StageTime, ...]) -> None:
     """Keep a compilation's times beside its trace, unless times are known."""
-    addendum = Addendum(kind="times", revision=TIMES_REVISION, times=times)
+    addendum = Times(revision=TIMES_REVISION, times=times)
     values = {
         "content": content,
         "kind": addendum.kind,

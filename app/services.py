@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from flask import current_app
 
 from app.analyses import Analyses
-from app.blobs import BlobStore
+from app.blobs import AddedStore, BlobStore
 from app.cache import DiskCache
 from app.compile_queue import CompileQueue
 from app.config import CACHE_BYTES, Settings
@@ -23,6 +23,7 @@ class Services:
     settings: Settings
     database: Database
     blobs: BlobStore
+    added: AddedStore
     cache: DiskCache
     analyses: Analyses
     queue: CompileQueue
@@ -32,14 +33,15 @@ class Services:
         """Prepare the home, migrate its database and open the stores; connections are made when first used."""
         settings.prepare()
         migrate(settings.database)
-        blobs = BlobStore(settings.blobs)
+        blobs, added = BlobStore(settings.blobs), AddedStore(settings.added)
         cache = DiskCache(settings.cache, limit=CACHE_BYTES)
         return cls(
             settings=settings,
             database=Database(settings.database),
             blobs=blobs,
+            added=added,
             cache=cache,
-            analyses=Analyses(blobs, cache),
+            analyses=Analyses(blobs, added, cache),
             queue=CompileQueue(settings.queue),
         )
 

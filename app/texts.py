@@ -8,6 +8,7 @@ from flask import Blueprint, Response
 from pydantic import Field
 
 from app import replies, search, wire
+from app.added import open_extended
 from app.analyses import revision
 from app.api import Endpoint, Input, Output, endpoint
 from app.errors import ApiError
@@ -84,13 +85,13 @@ class SearchReply(Output):
 
 
 def open_trace(found: Services, trace_id: str) -> TraceFile:
-    """Return the stored file behind a permalink; raise ApiError 409 while there is none."""
+    """Return the stored file behind a permalink, LLVM's passes with it; raise ApiError 409 while there is none."""
     with found.database.read() as session:
         trace = replies.get_trace(session, trace_id)
     if trace.content is None:
         words = "is still being compiled" if trace.status in ("queued", "running") else "ended without any IR"
         raise ApiError(409, f"This trace {words}: it has no texts.")
-    return found.blobs.open(trace.content)
+    return open_extended(found, trace.content)
 
 
 @endpoint(

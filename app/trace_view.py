@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from app.added import open_extended
 from app.replies import TraceReply
 from app.services import Services
 from pipelines.lexers import highlight_html
@@ -79,7 +80,7 @@ class View:
 
 def make_view(services: Services, reply: TraceReply, query: PageQuery, *, scripted: bool) -> View:
     """Resolve a page's address against its trace; ``scripted`` leaves out the lines."""
-    manifest = reply.manifest
+    manifest = reply.extended
     if manifest is None or reply.content is None:
         return View(query.pass_, None, "text", query.tab)
     try:
@@ -93,7 +94,7 @@ def make_view(services: Services, reply: TraceReply, query: PageQuery, *, script
     view = View(address, against, mode, query.tab)
     if scripted:
         return view
-    return _fill(services, services.blobs.open(reply.content), view, shown, other, query.from_)
+    return _fill(services, open_extended(services, reply.content), view, shown, other, query.from_)
 
 
 def default_address(reply: TraceReply, manifest: Manifest) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from flask import Blueprint, Response, render_template, request, send_file
 from pydantic import Field
 
-from app import replies, wire
+from app import added, replies, wire
 from app.api import Endpoint, Input, Output, endpoint, parse_query
 from app.assets import assets
 from app.cache import MemoryCache
@@ -135,13 +135,14 @@ def twin(trace_id: str) -> Response:
 def shown(found: Services, trace: TraceReply, view: View) -> ViewReply:
     """Tell what a page's address shows; the diff only where the page shows one."""
     told = ViewReply(address=view.address, against=view.against, mode=view.mode, error=view.error)
-    if view.address is None or trace.manifest is None or trace.content is None:
+    manifest = trace.extended
+    if view.address is None or manifest is None or trace.content is None:
         return told
-    after = trace.manifest.resolve(view.address)
+    after = manifest.resolve(view.address)
     told.text = after.text
-    if view.against and view.mode in ("diff", "unified") and not _is_binary(trace.manifest, view):
-        before = trace.manifest.resolve(view.against)
-        told.diff = diff_reply(found, found.blobs.open(trace.content), before, after)
+    if view.against and view.mode in ("diff", "unified") and not _is_binary(manifest, view):
+        before = manifest.resolve(view.against)
+        told.diff = diff_reply(found, added.open_extended(found, trace.content), before, after)
     return told
 
 
@@ -159,18 +160,19 @@ def read(trace_id: str) -> Response:
 def reply(trace_id: str) -> Response:
     """Answer with a trace's data; that of a finished trace is made once."""
     found = services()
-    packed = _replies.get(_key(found, trace_id))
+    key = _key(found, trace_id)
+    packed = _replies.get(key)
     if packed is None:
         with found.database.read() as session:
             trace = replies.get_trace(session, trace_id)
             packed = _pack(replies.whole(found, session, trace))
         if trace.status in FINAL:
-            _replies.put(_key(found, trace_id), packed, len(packed.data))
+            _replies.put(key, packed, len(packed.data))
     return packed.response(wire.REVALIDATE)
 
 
 def _key(found: Services, trace_id: str) -> str:
-    return f"{found.settings.home}:{trace_id}"
+    return f"{found.settings.home}:{trace_id}:{added.stamp(found, trace_id)}"
 
 
 def _pack(trace: TraceReply) -> Packed:

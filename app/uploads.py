@@ -61,8 +61,8 @@ def store(services: Services, path: Path, group: str | None = None) -> Trace:
     """Verify a file and give it a permalink; the file is moved into the store or left where it is."""
     try:
         trace_file = TraceFile.open(path)
-        if trace_file.manifest_size > MAX_UPLOAD_MANIFEST:
-            words = f"The trace's manifest is {trace_file.manifest_size >> 20} MB of JSON; an upload may have"
+        if trace_file.head_size > MAX_UPLOAD_MANIFEST:
+            words = f"The trace's manifest is {trace_file.head_size >> 20} MB of JSON; an upload may have"
             raise ApiError(413, f"{words} {MAX_UPLOAD_MANIFEST >> 20} MB.")
         trace_file.verify()
     except TraceError as error:

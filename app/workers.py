@@ -12,7 +12,7 @@ from pydantic import field_validator
 from sqlalchemy import case, delete, select, update
 from sqlalchemy.orm import Session
 
-from app import jobs
+from app import addendum_jobs, jobs
 from app.api import Output
 from app.models import WorkerRow
 from app.processes import identity
@@ -93,15 +93,17 @@ def retire(session: Session, worker: str) -> None:
 
 
 def sweep(session: Session, *, lost_after: float = LOST_MESSAGE_SECONDS) -> list[str]:
-    """Put back the jobs of workers that do not live; return every trace that should be sent to the queue again."""
+    """Put back the jobs of workers that do not live; return every message that should be sent to the queue again."""
     rows = list(session.execute(select(WorkerRow).where(WorkerRow.state != "stopped")).scalars())
     alive = [row.id for row in rows if is_alive(row)]
     dead = [row.id for row in rows if row.id not in alive]
-    back = jobs.release(session, alive)
+    back = [*jobs.release(session, alive), *addendum_jobs.release(session, alive)]
     session.execute(update(WorkerRow).where(WorkerRow.id.in_(dead)).values(state="dead"))
     jobs.drop_old_events(session)
     _forget(session)
-    return list(dict.fromkeys([*back, *jobs.waiting(session, older_than=time.time() - lost_after)]))
+    before = time.time() - lost_after
+    waiting = [*jobs.waiting(session, older_than=before), *addendum_jobs.waiting(session, older_than=before)]
+    return list(dict.fromkeys([*back, *waiting]))
 
 
 def is_alive(row: WorkerRow) -> bool:

@@ -193,21 +193,6 @@ class Parent(Model):
     edit: Digest
 
 
-class StageTime(Model):
-    """Seconds of wall time that a stage took."""
-
-    stage: Name
-    seconds: float
-
-
-class Addendum(Model):
-    """What varies from run to run or comes later; stored beside a trace, keyed (content, kind, revision)."""
-
-    kind: Literal["times"]
-    revision: int
-    times: tuple[StageTime, ...]
-
-
 _LATER_RESOURCES = ("sgprs", "agprs", "sgpr_spills", "vgpr_spills", "occupancy")
 
 

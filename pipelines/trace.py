@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from pipelines.addenda import AddedPass, AddedStage, Addendum, StageTime
 from pipelines.json_values import JsonData, json_safe
 from pipelines.records import (
     MAX_ARGUMENTS,
     MAX_FILES,
     MAX_HEADER,
     MAX_PASSES,
-    Addendum,
     Argument,
     Artifact,
     Diagnostic,
@@ -38,7 +38,6 @@ from pipelines.records import (
     SourceFile,
     Stage,
     StageName,
-    StageTime,
     Symbol,
     Target,
     Tool,
@@ -215,7 +214,7 @@ class Manifest(Model):
         if text is None:
             why = "the compilation ended in it" if item and item.failed else "it was not kept"
             raise TraceError(f"{address} left no IR: {why}")
-        return Snapshot(address, text, "mlir", item)
+        return Snapshot(address, text, _syntax(stage, item), item)
 
     def sources(self) -> Iterator[Snapshot]:
         """Walk the source and the other files of its package."""
@@ -244,10 +243,10 @@ class Manifest(Model):
         """Walk all inputs and passes that left IR, stage by stage."""
         for stage in self.stages:
             if stage.input:
-                yield Snapshot(f"{stage.name}:0", stage.input, "mlir", None)
+                yield Snapshot(f"{stage.name}:0", stage.input, _syntax(stage, None), None)
             for item in stage.passes:
                 if item.text:
-                    yield Snapshot(f"{stage.name}:{item.ordinal}", item.text, "mlir", item)
+                    yield Snapshot(f"{stage.name}:{item.ordinal}", item.text, _syntax(stage, item), item)
 
 
 def canonical_json(data: Any) -> bytes:
@@ -275,11 +274,18 @@ def artifact_syntax(artifact: Artifact) -> Syntax:
     return table.get(artifact.name, "text")
 
 
+def _syntax(stage: Stage, item: Pass | None) -> Syntax:
+    if isinstance(item, AddedPass):
+        return item.syntax
+    return "llvm" if isinstance(stage, AddedStage) else "mlir"
+
+
 def previous(manifest: Manifest, address: str) -> str | None:
     """Return the address that a pass is compared with: the snapshot it received, or None for a stage's input.
 
     A child is compared with its elder sibling or, being the first, with what the parent received. The next pass
-    outside a parent is compared with the parent, never with a child.
+    outside a parent is compared with the parent, never with a child. What is only a part of a module is compared with
+    nothing.
     """
     snapshot = manifest.resolve(address)
     if snapshot.item is None:
@@ -302,6 +308,9 @@ def _received(stage: Stage) -> list[str | None]:
     newest: dict[int | None, str] = {}
     first = f"{stage.name}:0" if stage.input else None
     for item in stage.passes:
+        if isinstance(item, AddedPass) and item.fragment:
+            received.append(None)
+            continue
         inherited = first if item.parent is None else received[item.parent - 1]
         received.append(newest.get(item.parent, inherited))
         if item.text:

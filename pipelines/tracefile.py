@@ -22,7 +22,7 @@ import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import zstandard
 
@@ -51,31 +51,53 @@ def write(manifest: Manifest, blobs: Mapping[str, bytes], *, level: int = LEVEL)
         TraceError: the manifest contradicts itself, or a blob that it names is missing or too large to be read back.
     """
     manifest.check()
-    frames: list[bytes] = []
-    rows: list[tuple[bytes, int, int, int]] = []
-    since_key = size_since_key = 0
-    before = b""
+    frames = Frames(level)
     for name in manifest.digests():
         blob = blobs.get(name)
         if blob is None:
             raise TraceError(f"the manifest names {name}, which is not there")
-        key = not rows or since_key >= KEY_INTERVAL or size_since_key + len(blob) > KEY_BYTES
+        frames.add(name, blob)
+    return frames.finish(manifest.canonical())
+
+
+class Frames:
+    """Writes a file text by text, so that no more than two are in memory uncompressed."""
+
+    def __init__(self, level: int = LEVEL) -> None:
+        self._level = level
+        self._frames: list[bytes] = []
+        self._rows: list[tuple[bytes, int, int, int]] = []
+        self._names: set[str] = set()
+        self._since_key = self._size_since_key = self._total = 0
+        self._before = b""
+
+    def add(self, name: str, blob: bytes) -> None:
+        """Add a text by its digest, unless it is there; raise TraceError where it could not be read back."""
+        if name in self._names:
+            return
+        key = not self._rows or self._since_key >= KEY_INTERVAL or self._size_since_key + len(blob) > KEY_BYTES
+        self._total += len(blob)
         _check_size(len(blob))
-        frames.append(_compress(blob, b"" if key else before, level))
-        rows.append((bytes.fromhex(name), len(frames[-1]), len(blob), -1 if key else len(rows) - 1))
-        since_key, size_since_key = (1, len(blob)) if key else (since_key + 1, size_since_key + len(blob))
-        before = blob
-    _check_total(sum(size for _, _, size, _ in rows))
-    canonical = manifest.canonical()
-    if len(canonical) > MAX_MANIFEST:
-        raise TraceError(f"the manifest is larger than {MAX_MANIFEST >> 20} MB")
-    head = _compress(canonical, b"", level)
-    offset = len(MAGIC) + _LENGTHS.size + len(head) + _ROW.size * len(rows)
-    table = bytearray()
-    for name_bytes, stored, size, base in rows:
-        table += _ROW.pack(name_bytes, offset, stored, size, base)
-        offset += stored
-    return b"".join([MAGIC, _LENGTHS.pack(len(head), len(rows)), head, bytes(table), *frames])
+        _check_total(self._total)
+        self._names.add(name)
+        self._frames.append(_compress(blob, b"" if key else self._before, self._level))
+        base = -1 if key else len(self._rows) - 1
+        self._rows.append((bytes.fromhex(name), len(self._frames[-1]), len(blob), base))
+        self._since_key = 1 if key else self._since_key + 1
+        self._size_since_key = len(blob) if key else self._size_since_key + len(blob)
+        self._before = blob
+
+    def finish(self, head: bytes) -> bytes:
+        """Return the file whose head names the texts in the order in which they were added."""
+        if len(head) > MAX_MANIFEST:
+            raise TraceError(f"the manifest is larger than {MAX_MANIFEST >> 20} MB")
+        first = _compress(head, b"", self._level)
+        offset = len(MAGIC) + _LENGTHS.size + len(first) + _ROW.size * len(self._rows)
+        table = bytearray()
+        for name_bytes, stored, size, base in self._rows:
+            table += _ROW.pack(name_bytes, offset, stored, size, base)
+            offset += stored
+        return b"".join([MAGIC, _LENGTHS.pack(len(first), len(self._rows)), first, bytes(table), *self._frames])
 
 
 class _Row(NamedTuple):
@@ -86,8 +108,8 @@ class _Row(NamedTuple):
     base: int
 
 
-class TraceFile:
-    """An open trace: its manifest at once, its texts as they are asked for."""
+class FrameFile:
+    """An open file of texts: its head at once, its texts as they are asked for."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -107,18 +129,17 @@ class TraceFile:
         self._canonical = _decompress(data[start : start + head], b"", None)
 
     @classmethod
-    def open(cls, path: Path) -> TraceFile:
-        """Read a file; raise TraceError where it is no trace."""
+    def open(cls, path: Path) -> Self:
+        """Read a file; raise TraceError where it is none of this kind."""
         return cls(path.read_bytes())
 
-    @functools.cached_property
-    def manifest(self) -> Manifest:
-        """The manifest, parsed and checked."""
-        return Manifest.parse(self._canonical)
+    def digests(self) -> tuple[str, ...]:
+        """Return the texts that the head names, in its order; raise TraceError where it cannot be read."""
+        raise NotImplementedError
 
     @property
     def content(self) -> str:
-        """The hash of the manifest as stored."""
+        """The hash of the head as stored."""
         return digest(self._canonical)
 
     @property
@@ -127,8 +148,8 @@ class TraceFile:
         return self._data
 
     @property
-    def manifest_size(self) -> int:
-        """Bytes of the manifest's JSON, known before it is parsed."""
+    def head_size(self) -> int:
+        """Bytes of the head's JSON, known before it is parsed."""
         return len(self._canonical)
 
     @property
@@ -154,14 +175,15 @@ class TraceFile:
         return self.blob(name).decode("utf-8", errors="replace")
 
     def verify(self) -> None:
-        """Raise TraceError unless every text is there and undamaged, no other is, and the manifest is canonical.
+        """Raise TraceError unless every text is there and undamaged, no other is, and the head is canonical.
 
         Each frame is decoded once.
         """
         # The JSON itself counts: a manifest of an earlier version lacks fields that the model would add.
-        if not self.manifest or canonical_json(json.loads(self._canonical)) != self._canonical:
+        named = self.digests()
+        if canonical_json(json.loads(self._canonical)) != self._canonical:
             raise TraceError("the manifest is not in canonical form")
-        if self.manifest.digests() != tuple(row.name for row in self._rows):
+        if named != tuple(row.name for row in self._rows):
             raise TraceError("the .loupe file's texts are not those that its manifest names")
         blob = b""
         for row in self._rows:
@@ -170,6 +192,19 @@ class TraceFile:
     def _decode(self, row: _Row, before: bytes) -> bytes:
         frame = self._data[row.offset : row.offset + row.stored]
         return _decompress(frame, before if row.base >= 0 else b"", row.size)
+
+
+class TraceFile(FrameFile):
+    """An open trace, whose head is its manifest."""
+
+    @functools.cached_property
+    def manifest(self) -> Manifest:
+        """The manifest, parsed and checked."""
+        return Manifest.parse(self._canonical)
+
+    def digests(self) -> tuple[str, ...]:
+        """Return every text and artifact that the manifest names."""
+        return self.manifest.digests()
 
 
 def _check_rows(rows: list[_Row], start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from pipelines.analysis.mask import count_lines
 from pipelines.analysis.operations import count_dialects
 from pipelines.analysis.spans import Keys
 from pipelines.dumps.sass import strip_encodings
-from pipelines.trace import Manifest, Model, Syntax, artifact_syntax, predecessors
+from pipelines.trace import Manifest, Model, Snapshot, Syntax, artifact_syntax, predecessors
 
 # The bytes of text that one summary aligns; an honest trace of 35 snapshots of 5 MB needs a fifth.
 MAX_ALIGNED = 2 << 30
@@ -64,7 +64,7 @@ def summarize(manifest: Manifest, blob: Blob, keys_of: KeysOf, align_of: AlignOf
         row = worker.measure(snapshot.text, snapshot.syntax)
         against = received.get(snapshot.address)
         if against is not None:
-            row = worker.compare(row, against, manifest.resolve(against).text, snapshot.text)
+            row = worker.compare(row, manifest.resolve(against), snapshot)
         rows[snapshot.address] = row
     for artifact in manifest.artifacts:
         if not artifact.binary:
@@ -95,20 +95,24 @@ class _Worker:
             self._measured[digest, syntax] = row
         return row
 
-    def compare(self, row: Row, against: str, before: str, after: str) -> Row:
-        """Return the row with what changed against another address."""
-        if before == after:
-            return row.model_copy(update={"against": against})
-        if (before, after) not in self._compared:
-            self._compared[before, after] = self._align(before, after)
-        return row.model_copy(update={"against": against, **self._compared[before, after]})
+    def compare(self, row: Row, before: Snapshot, after: Snapshot) -> Row:
+        """Return the row with what changed against an earlier snapshot."""
+        told = {"against": before.address}
+        if before.text == after.text:
+            return row.model_copy(update=told)
+        pair = before.text, after.text
+        if pair not in self._compared:
+            self._compared[pair] = self._align(before, after)
+        return row.model_copy(update={**told, **self._compared[pair]})
 
-    def _align(self, before: str, after: str) -> dict[str, int | bool]:
-        a, b = self._lines(before), self._lines(after)
+    def _align(self, before: Snapshot, after: Snapshot) -> dict[str, int | bool]:
+        if before.syntax != after.syntax:  # two languages have no lines in common
+            return {"changed": True, "fallback": True}
+        a, b = self._lines(before.text, before.syntax), self._lines(after.text, after.syntax)
         self._aligned += len(a.text) + len(b.text)
         if self._aligned > MAX_ALIGNED:
             return {"changed": True, "fallback": True}
-        diff = self._align_of(before, after, a, b)
+        diff = self._align_of(before.text, after.text, a, b)
         return {
             "changed": diff.plus > 0 or diff.minus > 0,
             "plus": diff.plus,
@@ -117,6 +121,6 @@ class _Worker:
             "fallback": diff.fallback,
         }
 
-    def _read(self, digest: str) -> Lines:
+    def _read(self, digest: str, syntax: Syntax) -> Lines:
         text = self._blob(digest)
-        return Lines(text, "mlir", self._keys_of(digest, text, "mlir"))
+        return Lines(text, syntax, self._keys_of(digest, text, syntax))

@@ -7,7 +7,7 @@ that is not in the string ran inside the one before it: the inliner's canonicali
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.dumps.mlir import Header, pass_name
@@ -47,6 +47,21 @@ def parse_pipeline(text: str) -> list[Planned]:
     ``MAX_PLANNED`` passes.
     """
     passes: list[tuple[str, set[str]]] = []
+    for name, anchor in _walk(text):
+        if anchor and passes and passes[-1][0] == anchor:
+            passes[-1][1].add(name)
+        else:
+            passes.append((anchor, {name}))
+    return [Planned(frozenset(names), anchor) for anchor, names in passes]
+
+
+def parse_names(text: str) -> list[tuple[str, str]]:
+    """Read the same into name and anchor of each pass that was added, in their order."""
+    return list(_walk(text))
+
+
+def _walk(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each pass's name and the nested operation that it runs on, empty for the root."""
     anchors: list[str] = []
     start = named = depth = 0
     text = text[:MAX_PIPELINE]
@@ -62,24 +77,15 @@ def parse_pipeline(text: str) -> list[Planned]:
         if char == "(":
             anchors.append(word.strip())
             continue
-        named += _add(pass_name(word), anchors, passes)
+        if name := pass_name(word):
+            named += 1
+            yield name, anchors[-1] if len(anchors) > 1 else ""
         if char == ")" and anchors:
             anchors.pop()
         if named == MAX_PLANNED:
-            break
-    else:
-        _add(pass_name(text[start:]), anchors, passes)
-    return [Planned(frozenset(names), anchor) for anchor, names in passes]
-
-
-def _add(name: str, anchors: list[str], passes: list[tuple[str, set[str]]]) -> bool:
-    """Add a pass; those on one nested anchor run in turn, and are kept as one."""
-    anchor = anchors[-1] if len(anchors) > 1 else ""
-    if name and anchor and passes and passes[-1][0] == anchor:
-        passes[-1][1].add(name)
-    elif name:
-        passes.append((anchor, {name}))
-    return bool(name)
+            return
+    if name := pass_name(text[start:]):
+        yield name, anchors[-1] if len(anchors) > 1 else ""
 
 
 def place(headers: Sequence[Header], runs: Sequence[Sequence[Planned]]) -> list[Place]:

@@ -6,6 +6,7 @@ soon as they are known; the parent treats every one of them as hostile.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -28,7 +29,7 @@ from pipelines.json_values import json_safe
 from pipelines.kernels import torch_choice
 from pipelines.kernels.capture import Capture, Launch
 from pipelines.kernels.inductor import modules as inductor
-from pipelines.triton_path import slot
+from pipelines.triton_path import llvm_printing, slot
 from pipelines.triton_path.backend_options import describe_fields, plain
 from pipelines.triton_path.errors import UserError, describe, out_of_memory
 from pipelines.triton_path.imports import Sources
@@ -110,6 +111,8 @@ def compile_kernel(request: Request) -> None:
 
     def on_ptx() -> None:
         """Leave all that can be shown while ptxas runs."""
+        if request.get("print_llvm"):
+            raise llvm_printing.AssemblyReachedError
         _write_metadata(instrument, options)
         _flusher.flush()
 
@@ -121,8 +124,13 @@ def compile_kernel(request: Request) -> None:
         write_launch(found)
         launch, options = found.launch, found.options
         instrument.install()
-        triton.compile(_source(launch), target=target, options=plain(options))
+        if request.get("print_llvm"):
+            llvm_printing.install()
+        with llvm_printing.timing() if request.get("time_passes") else contextlib.nullcontext():
+            triton.compile(_source(launch), target=target, options=plain(options))
         _write_metadata(instrument, options)
+    except llvm_printing.AssemblyReachedError:
+        return
     except BaseException as error:  # the user's source may raise anything, and it is all a result
         if out_of_memory(error):
             raise MemoryError from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -159,19 +159,32 @@ class Compiler:
             return None
         return Compiled(manifest, blobs.by_digest, tuple(output.times), False, output.launches)
 
+    def compile_again(
+        self, spec: CompileSpec, flags: Mapping[str, JsonValue], limits: Limits, poll: Callable[[Slot], None] | None
+    ) -> AbstractContextManager[Finished]:
+        """Run a compilation once more without MLIR's dumps; ``flags`` ask the child for something else instead."""
+        return self._child(spec, {"MLIR_ENABLE_DUMP": "0", "MLIR_ENABLE_DIAGNOSTICS": ""}, poll, flags, limits)
+
     def _child(
-        self, spec: CompileSpec, environment: dict[str, str], poll: Callable[[Slot], None] | None
+        self,
+        spec: CompileSpec,
+        environment: dict[str, str],
+        poll: Callable[[Slot], None] | None,
+        flags: Mapping[str, JsonValue] | None = None,
+        limits: Limits | None = None,
     ) -> AbstractContextManager[Finished]:
         request: dict[str, JsonValue] = {
             **spec.model_dump(mode="json", exclude={"source", "files"}),
             "files": list[JsonValue](sorted(spec.files)),
             "properties": dict(chip(spec.target).properties()),
             "device": chip(spec.target).name,
+            **(flags or {}),
         }
         return self._sandboxes.of(spec).run(
             f"{CHILD}:compile_kernel",
             request,
             {path: text.encode() for path, text in {**spec.files, spec.file: spec.source}.items()},
+            limits=limits,
             env={**_ENVIRONMENT, **environment},
             poll=poll,
         )

@@ -87,7 +87,7 @@ class Compiled:
 class Event:
     """Progress of a compilation; ``interim`` comes with ``ready``: all passes and PTX, SASS still to come."""
 
-    kind: Literal["launches", "stage", "pass", "artifact", "ready"]
+    kind: Literal["launches", "stage", "pass", "artifact", "ready", "run"]
     data: dict[str, JsonValue] = field(default_factory=dict)
     interim: Compiled | None = None
 

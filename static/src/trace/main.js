@@ -1,6 +1,7 @@
 import { need } from "../lib/dom.js";
 import { typing } from "../lib/keys.js";
 import { notice } from "../lib/notice.js";
+import { wireAddenda } from "./addenda.js";
 import { wireKeys } from "./keys.js";
 import { copyMarkdown, tellShown } from "./markdown.js";
 import { Menu, share } from "./menu.js";
@@ -16,6 +17,7 @@ const server = new Server(need("#main", HTMLElement).dataset.trace ?? "");
 const page = new TracePage(server);
 const menu = new Menu({ share, markdown: () => copyMarkdown(server.base, page.shown()) }, () => tellShown(server.base, page.shown()));
 wireKeys(page, typing, menu);
+wireAddenda(page, server.base);
 
 const { main } = page;
 const working = main.dataset.status === "queued" || main.dataset.status === "running";

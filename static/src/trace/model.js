@@ -31,12 +31,14 @@ export class Model {
 
   /** @param {import("./types.js").Manifest} manifest */
   #read(manifest) {
-    for (const stage of manifest.stages) {
-      const base = { stage: stage.name, syntax: /** @type {Syntax} */ ("mlir") };
+    const llvm = this.trace.llvm_passes?.stages ?? [];
+    for (const stage of [...manifest.stages, ...llvm]) {
+      const base = { stage: stage.name, syntax: /** @type {Syntax} */ (llvm.includes(stage) ? "llvm" : "mlir") };
       if (stage.input) this.#add({ ...base, address: `${stage.name}:0`, name: "input", pass: null, text: stage.input });
       for (const pass of stage.passes) {
         const name = pass.step ?? pass.name;
-        this.#add({ ...base, address: `${stage.name}:${pass.ordinal}`, name, pass, text: pass.text });
+        const syntax = pass.syntax ?? base.syntax;
+        this.#add({ ...base, syntax, address: `${stage.name}:${pass.ordinal}`, name, pass, text: pass.text });
       }
     }
     for (const { name, digest, binary } of manifest.artifacts) {
@@ -82,10 +84,11 @@ export class Model {
    */
   previous(entry) {
     const { pass, stage } = entry;
-    if (!pass) return null;
+    if (!pass || pass.fragment) return null;
     for (let ordinal = pass.ordinal - 1; ordinal > 0; ordinal--) {
       const other = this.find(`${stage}:${ordinal}`);
       if (!other?.pass) break;
+      if (other.pass.fragment) continue;
       if (other.pass.parent === pass.parent && other.text) return other.address;
       if (ordinal === pass.parent) return this.previous(other);
     }

@@ -64,7 +64,7 @@ export class Strip {
   /** @param {import("./model.js").Model} model */
   draw(model) {
     const known = model.groups().filter(([name]) => name !== "artifacts");
-    const stages = known.map(([, entries]) => entries.filter((entry) => entry.facts)).filter((stage) => stage.length);
+    const stages = known.map(([, entries]) => entries.filter((entry) => entry.facts && entry.syntax === "mlir")).filter((stage) => stage.length);
     this.#entries = stages.flat();
     this.#names = leading(stages);
     if (!this.#entries.length) return this.host.replaceChildren();

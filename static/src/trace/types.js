@@ -13,6 +13,8 @@
  * @property {string | null} step
  * @property {string | null} text digest
  * @property {boolean} failed
+ * @property {"llvm" | "text"} [syntax] of a pass of LLVM
+ * @property {boolean} [fragment] whether the text is a part of a module, which is compared with nothing
  */
 
 /** @typedef {{name: string, input: string | null, passes: PassRecord[]}} Stage */
@@ -63,6 +65,7 @@
  * @property {Manifest | null} manifest
  * @property {Summary | null} summary
  * @property {string[]} pending artifacts that are still being made
+ * @property {{stages: Stage[]} | null} [llvm_passes] LLVM's own passes, where they were asked for
  */
 
 /**
