@@ -9,13 +9,18 @@ from flask import Blueprint, Response
 from app import added, addendum_jobs, events
 from app.added import LlvmPassesReply, PassTimesReply
 from app.addendum_jobs import PREFIX, Kind
-from app.api import Endpoint, endpoint
+from app.api import Endpoint, Input, endpoint
 from app.errors import ApiError
 from app.models import AddendumJob
 from app.replies import get_trace
 from app.services import Services, services
 
 blueprint = Blueprint("addenda", __name__)
+
+
+class AddendumRequest(Input):
+    """Nothing to choose, ``{}``: the trace itself says what to compile again."""
+
 
 _ERRORS = {409: "the trace is not finished, was not compiled here, or holds nothing to add to"}
 
@@ -48,10 +53,17 @@ def _ask(trace_id: str, kind: Kind) -> None:
     blueprint,
     "POST",
     "/traces/<trace_id>/llvm-passes",
-    Endpoint("Compile a trace's input again for LLVM's own passes", LlvmPassesReply, status=202, errors=_ERRORS),
+    Endpoint(
+        "Compile a trace's input again for LLVM's own passes",
+        LlvmPassesReply,
+        status=202,
+        body=AddendumRequest,
+        errors=_ERRORS,
+    ),
 )
-def ask_llvm_passes(trace_id: str) -> LlvmPassesReply:
+def ask_llvm_passes(trace_id: str, body: AddendumRequest) -> LlvmPassesReply:
     """Queue the second compilation, or answer with what is there; asking twice makes one job."""
+    del body
     _ask(trace_id, "llvm-passes")
     return _llvm_passes(trace_id)
 
@@ -77,10 +89,17 @@ def _llvm_passes(trace_id: str) -> LlvmPassesReply:
     blueprint,
     "POST",
     "/traces/<trace_id>/pass-times",
-    Endpoint("Compile a trace's input again for its passes' times", PassTimesReply, 202, errors=_ERRORS),
+    Endpoint(
+        "Compile a trace's input again for its passes' times",
+        PassTimesReply,
+        status=202,
+        body=AddendumRequest,
+        errors=_ERRORS,
+    ),
 )
-def ask_pass_times(trace_id: str) -> PassTimesReply:
+def ask_pass_times(trace_id: str, body: AddendumRequest) -> PassTimesReply:
     """Queue the compilations, or answer with what is there; asking twice makes one job."""
+    del body
     _ask(trace_id, "pass-times")
     return _pass_times(trace_id)
 
@@ -97,19 +116,27 @@ def _pass_times(trace_id: str) -> PassTimesReply:
         return added.pass_times(found, session, get_trace(session, trace_id))
 
 
-@endpoint(
-    blueprint,
-    "GET",
-    "/traces/<trace_id>/<any('llvm-passes','pass-times'):kind>/events",
-    Endpoint(
-        "Progress of an addendum as server-sent events",
-        "text/event-stream",
-        headers={"Last-Event-ID": "continue after this event; browsers send it by themselves"},
-        errors={503: "too many streams are open"},
-    ),
+_STREAM = Endpoint(
+    "Progress of an addendum as server-sent events",
+    "text/event-stream",
+    headers={"Last-Event-ID": "continue after this event; browsers send it by themselves"},
+    errors={503: "too many streams are open"},
 )
-def stream(trace_id: str, kind: Kind) -> Response:
+
+
+@endpoint(blueprint, "GET", "/traces/<trace_id>/llvm-passes/events", _STREAM)
+def stream_llvm_passes(trace_id: str) -> Response:
     """Send what happened since ``Last-Event-ID`` and then what happens, up to ``done``."""
+    return _stream(trace_id, "llvm-passes")
+
+
+@endpoint(blueprint, "GET", "/traces/<trace_id>/pass-times/events", _STREAM)
+def stream_pass_times(trace_id: str) -> Response:
+    """Send what happened since ``Last-Event-ID`` and then what happens, up to ``done``."""
+    return _stream(trace_id, "pass-times")
+
+
+def _stream(trace_id: str, kind: Kind) -> Response:
     found = services()
 
     def job() -> AddendumJob | None:

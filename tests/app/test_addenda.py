@@ -39,7 +39,7 @@ def trace(client: FlaskClient, runner: Runner) -> str:
 
 
 def ask(client: FlaskClient, trace: str, kind: str = "llvm-passes") -> dict[str, Any]:
-    answer = client.post(f"/api/v1/traces/{trace}/{kind}")
+    answer = client.post(f"/api/v1/traces/{trace}/{kind}", json={})
     assert answer.status_code == 202, answer.text
     told: dict[str, Any] = answer.get_json()
     return told
@@ -104,7 +104,7 @@ def test_page_shows_the_stages_and_its_permalink_leads_to_a_pass(
 ) -> None:
     assert 'data-stage="llvm-ir"' not in client.get(f"/t/{trace}").text
     make(client, services, runner, trace)
-    page = client.get(f"/t/{trace}?pass=llvm-ir:7")
+    page = client.get(f"/t/{trace}?pass=llvm-ir:7&view=text")
     assert page.status_code == 200
     assert 'data-stage="llvm-ir"' in page.text
     assert 'data-address="llvm-codegen:3"' in page.text
@@ -129,7 +129,7 @@ def test_events_tell_of_each_pass_and_of_the_end(
 
 def test_many_clicks_make_one_job(client: FlaskClient, services: Services, runner: Runner, trace: str) -> None:
     app = client.application
-    answers = together(8, lambda _: app.test_client().post(f"/api/v1/traces/{trace}/llvm-passes").get_json())
+    answers = together(8, lambda _: app.test_client().post(f"/api/v1/traces/{trace}/llvm-passes", json={}).get_json())
     assert {answer["status"] for answer in answers} == {"queued"}
     (job,) = jobs_of(services)
     together(2, lambda _: runner.run(PREFIX + job.id))
@@ -177,7 +177,7 @@ def test_traces_that_cannot_have_them_say_why(
         told = tell(client, trace)
         assert told["status"] == "unavailable"
         assert words in told["message"]
-        refused = client.post(f"/api/v1/traces/{trace}/llvm-passes")
+        refused = client.post(f"/api/v1/traces/{trace}/llvm-passes", json={})
         assert refused.status_code == 409
         assert words in refused.get_json()["error"]["message"]
     assert jobs_of(services) == []
