@@ -41,7 +41,8 @@ def command(
     """Compile a kernel and keep the IR after every pass. Needs no server and no GPU.
 
     Several files, a folder or a zip are a package: the files may import one another. Without --arg the file's own
-    launch code is run to find out what it launches.
+    launch code is run to find out what it launches. What is neither given nor launched is guessed, and said to be:
+    `loupe kernels FILE` lists the guesses.
     """
     if output:
         check_output(Path(output), several=len(flags["targets"]) > 1)
@@ -112,12 +113,15 @@ def print_json(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
 
 def print_text(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
     """Print a trace with its passes and its permalink, or a line for each of several."""
-    from app.cli.text import describe, table
+    from app.cli.text import describe, signature, table
 
     if len(traces) > 1:
         manifests = [blobs.open(trace.content).manifest if trace.content else None for trace in traces]
         click.echo("\n".join(table(traces, manifests)))
         click.echo(f"\n/g/{group}: {len(traces)} traces")
+        for name, manifest in {made.kernel.name: made for made in manifests if made}.items():
+            told = list(signature(manifest))
+            click.echo("\n".join(["", f"{name}:", *told]) if told else "", nl=bool(told))
     elif traces[0].content and traces[0].status == "ok":
         click.echo(f"/t/{traces[0].id}\n{describe(blobs.open(traces[0].content))}")
     else:

@@ -15,6 +15,7 @@ from app.config import HomeError
 COMMANDS = {
     "serve": "app.cli.serve",
     "compile": "app.cli.compile",
+    "kernels": "app.cli.kernels",
     "show": "app.cli.show",
     "diff": "app.cli.diff",
     "search": "app.cli.search",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.analysis.mask import line_keys
 from pipelines.analysis.summary import AlignOf, Row, Summary, summarize
 from pipelines.dumps.sass import strip_encodings
-from pipelines.trace import Manifest, Pass, Stage
+from pipelines.trace import Argument, Manifest, Pass, Stage
 from pipelines.tracefile import TraceFile
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def describe(file: TraceFile) -> str:
     ]
     if manifest.launch and manifest.launch.config:
         lines.append(f"config {manifest.launch.config}")
+    lines += signature(manifest)
     for stage in manifest.stages:
         lines += ["", *_stage(stage, rows)]
     lines += ["", *_artifacts(manifest, rows)]
@@ -42,6 +43,27 @@ def describe(file: TraceFile) -> str:
     if resources:
         lines += ["", resources]
     return "\n".join([*lines, *failure(file)])
+
+
+def signature(manifest: Manifest) -> Iterator[str]:
+    """Yield the arguments where some of them are guessed, and which."""
+    arguments = manifest.kernel.arguments
+    if not any(item.guessed for item in arguments):
+        return
+    yield "the signature is guessed from how the kernel uses its arguments:"
+    width = max(len(item.name) for item in arguments)
+    for item in arguments:
+        yield f"  {item.name.ljust(width)}  {_written(item)}{'  guessed' if item.guessed else ''}"
+
+
+def _written(item: Argument) -> str:
+    """Write an argument as ``--arg`` and ``--const`` take it."""
+    if item.members:
+        inner = ", ".join(_written(member) for member in item.members)
+        return f"({inner},)" if len(item.members) == 1 else f"({inner})"
+    if item.type == "constexpr":
+        return str(item.value)
+    return f"{item.type}:{item.divisibility}" if item.divisibility else item.type
 
 
 COLUMNS = ("kernel", "target", "config", "status", "registers", "spills", "shared", "instructions", "permalink")

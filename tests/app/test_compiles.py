@@ -273,7 +273,15 @@ def test_kernels_are_found_without_running_the_source(client: FlaskClient) -> No
         "annotation": "tl.constexpr",
         "constexpr": True,
         "default": "64",
+        "guess": {
+            "value": "64",
+            "kind": "value",
+            "origin": "default",
+            "why": "its default",
+            "alternatives": kernel["arguments"][2]["guess"]["alternatives"],
+        },
     }
+    assert "128" in kernel["arguments"][2]["guess"]["alternatives"]
     broken = client.post("/api/v1/kernels", json={"source": "def f(:\n"}).get_json()
     assert (broken["error"]["line"], broken["kernels"]) == (1, [])
     nested = client.post("/api/v1/kernels", json={"source": "(" * 50_000})
