@@ -138,7 +138,8 @@ def _argument_words(argument: Argument | None) -> str | None:
         return None
     if argument.type == "constexpr":
         return _value_words(argument.value)
-    return argument.type + (f" ÷{argument.divisibility}" if argument.divisibility else "")
+    promises = f" ÷{argument.divisibility}" if argument.divisibility else ""
+    return argument.type + promises + (f", {argument.pointer_range}-bit offsets" if argument.pointer_range else "")
 
 
 def _options(manifests: Sequence[Manifest | None]) -> Iterator[Row]:

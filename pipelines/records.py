@@ -30,7 +30,8 @@ class Argument(Model):
     """One kernel parameter as compiled: ``type`` is Triton's (``*fp16``, ``i32``, ``constexpr``).
 
     A tuple has its elements as ``members``, each with its own type, divisibility and value. ``guessed`` says that
-    nobody gave the type or value: it was guessed from how the kernel uses the argument.
+    nobody gave the type or value: it was guessed from how the kernel uses the argument. ``pointer_range`` is how many
+    bits hold any offset from a pointer, which AMD's back end is told of tensors of at most 2 GB.
     """
 
     name: Name
@@ -39,6 +40,7 @@ class Argument(Model):
     value: JsonData = None
     members: Annotated[tuple[Argument, ...], Field(max_length=MAX_ARGUMENTS)] = ()
     guessed: bool = False
+    pointer_range: int | None = None
 
 
 class SourceFile(Model):
@@ -203,7 +205,7 @@ def remove_later_fields(manifest: dict[str, Any]) -> None:
     waiting = list(kernel["arguments"])
     while waiting:
         argument = waiting.pop()
-        del argument["guessed"]
+        del argument["guessed"], argument["pointer_range"]
         waiting += argument["members"]
     for name in _LATER_RESOURCES if manifest["resources"] else ():
         del manifest["resources"][name]

@@ -39,19 +39,28 @@ def _argument(name: str, kind: Any, path: tuple[int, ...], source: Any) -> dict[
         return {"name": short(name), "type": written(kind), "divisibility": None, "value": None, "members": members}
     constants = source.constants
     value = constants.get(path, constants.get(path[0], constants.get(name))) if kind == "constexpr" else None
-    divisibility = _divisibility(source.attrs, path)
-    return {"name": short(name), "type": str(kind), "divisibility": divisibility, "value": constant(value)}
+    return {
+        "name": short(name),
+        "type": str(kind),
+        "divisibility": _divisibility(source.attrs, path),
+        "value": constant(value),
+        "pointer_range": _named(source.attrs, path, "tt.pointer_range"),
+    }
 
 
 def _divisibility(attributes: Any, path: tuple[int, ...]) -> int | None:
     """Return what divides an argument: attributes are a dictionary by path, and were an object in older versions."""
     if isinstance(attributes, dict):
-        found = attributes.get(path) or ()
-        return next((item[1] for item in found if item[0] == "tt.divisibility"), None)
+        return _named(attributes, path, "tt.divisibility")
     known = getattr(attributes, "divisible_by_16", None) or getattr(attributes, "arg_properties", {}).get(
         "tt.divisibility", ()
     )
     return 16 if path[0] in known else None
+
+
+def _named(attributes: Any, path: tuple[int, ...], name: str) -> int | None:
+    found = attributes.get(path) or () if isinstance(attributes, dict) else ()
+    return next((item[1] for item in found if item[0] == name), None)
 
 
 def written(kind: Any) -> str:

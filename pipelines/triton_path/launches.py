@@ -232,10 +232,14 @@ def _argument(name: str, kind: Any, path: tuple[int, ...], launch: Launch, names
             for index, (field, item) in enumerate(zip(fields, kind, strict=True))
         ]
         return {"name": short(name), "type": _written(kind), "divisibility": None, "value": None, "members": members}
-    attributes = launch.attributes.get(path) or []
-    divisibility = next((value for key, value in attributes if key == "tt.divisibility"), None)
-    value = constant(launch.constexprs.get(path), namespace) if kind == "constexpr" else None
-    return {"name": short(name), "type": clean(str(kind)), "divisibility": divisibility, "value": value}
+    attributes = dict(launch.attributes.get(path) or [])
+    return {
+        "name": short(name),
+        "type": clean(str(kind)),
+        "divisibility": attributes.get("tt.divisibility"),
+        "value": constant(launch.constexprs.get(path), namespace) if kind == "constexpr" else None,
+        "pointer_range": attributes.get("tt.pointer_range"),
+    }
 
 
 def _written(kind: Any) -> str:

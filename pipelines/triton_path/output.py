@@ -41,6 +41,7 @@ class ArgumentMade(_Strict):
     value: JsonData
     members: Annotated[tuple[ArgumentMade, ...], Field(max_length=1000)] = ()
     guessed: bool = False
+    pointer_range: int | None = None
 
 
 class NoteMade(_Strict):

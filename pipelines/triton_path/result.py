@@ -98,6 +98,7 @@ def _argument(made: ArgumentMade) -> Argument:
         value=made.value,
         members=members,
         guessed=made.guessed,
+        pointer_range=made.pointer_range,
     )
 
 

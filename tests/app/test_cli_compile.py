@@ -156,3 +156,17 @@ def test_compiled_trace_has_a_permalink(softmax: Home) -> None:
 def test_values_are_read_as_written(text: str, read: object) -> None:
     assert value(text) == read
     assert type(value(text)) is type(read)
+
+
+def test_a_kernel_for_amd_is_compiled_shown_and_exported(tmp_path: Path) -> None:
+    home, file, folder = tmp_path / "home", tmp_path / "add.loupe", tmp_path / "out"
+    ended = loupe("compile", EXAMPLES / "vector_add.py", "--target", "gfx942", "-o", file, home=home)
+    assert ended.exit_code == 0, ended.output
+    assert all(words in ended.stdout for words in ("SGPRs", "VGPRs spilled", "waves a SIMD"))
+    shown = loupe("show", file, "--artifact", "amdgcn", home=home).stdout
+    assert shown.startswith("\t.amdgcn_target")
+    assert "s_endpgm" in shown
+    assert loupe("export", file, "--dir", folder, home=home).exit_code == 0
+    names = {path.name for path in folder.rglob("*")}
+    assert names >= {"kernel.amdgcn", "kernel.hsaco", "kernel.ll"}
+    assert next(folder.rglob("kernel.amdgcn")).read_text().strip("\n") == shown.strip("\n")

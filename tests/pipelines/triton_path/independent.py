@@ -31,6 +31,11 @@ def value_of(constant):
     return tuple(constant) if isinstance(constant, list) else constant
 
 
+def promises(argument):
+    known = [["tt.divisibility", argument["divisibility"]], ["tt.pointer_range", argument["pointer_range"]]]
+    return [item for item in known if item[1]]
+
+
 def compile_job(job):
     out = Path(job["out"])
     os.chdir(out)
@@ -59,7 +64,7 @@ def compile_job(job):
         function,
         {a["name"]: a["type"] for _, a in arguments},
         {(i,): value_of(a["value"]) for i, a in arguments if a["type"] == "constexpr"},
-        {(i,): [["tt.divisibility", a["divisibility"]]] for i, a in arguments if a["divisibility"]},
+        {(i,): promises(a) for i, a in arguments if promises(a)},
     )
     chosen = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
     options = {k: job["options"][k] for k in chosen if k in job["options"]}

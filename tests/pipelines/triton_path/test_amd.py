@@ -115,6 +115,20 @@ def test_launch_code_meets_a_hip_device(compiler: Compiler):
     assert {item.name: item.value for item in made.kernel.arguments}["BLOCK"] == 64
 
 
+SMALL = "    def ptr_range(self): return 2**31 - 1\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "promised"), [(SMALL, "gfx942", 32), ("", "gfx942", None), (SMALL, "sm_80", None)]
+)
+def test_the_range_of_a_small_tensors_offsets_is_told(compiler: Compiler, more: str, target: str, promised: int | None):
+    source = CAPTURED.replace("    def data_ptr(self)", f"{more}    def data_ptr(self)")
+    made = compiled(compiler, source, target=target)
+    assert made.manifest.kernel.arguments[0].pointer_range == promised
+    first = made.blobs[made.manifest.stage("ttir").input]
+    assert (b"tt.pointer_range = 32 : i32" in first) == (promised == 32)
+
+
 def test_options_are_those_of_the_back_end(compiler: Compiler):
     told = {name: {option.name for option in options} for name, options in compiler.options.items()}
     assert {"num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim"} <= told["hip"]
