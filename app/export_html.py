@@ -125,7 +125,8 @@ def _reply(page: Page, manifest: Manifest) -> TraceReply:
 def _extra(page: Page, trace: TraceReply) -> dict[str, Any]:
     """Return what static/src/export/protocol.js describes."""
     manifest = page.file.manifest
-    told = trace.model_dump(mode="json", include={"id", "status", "group", "summary", "pending"})
+    shown = {"id", "status", "group", "manifest", "summary", "pending"}
+    told = trace.model_dump(mode="json", by_alias=True, include=shown)
     sass = manifest.artifact("sass")
     plain = {}
     if sass:

@@ -204,15 +204,28 @@ def test_the_file_is_small(attention: tuple[str, Path], server: Server) -> None:
     assert size < trace.text_size / 5
 
 
+def upload(server: Server, data: bytes) -> str:
+    kind = {"Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(f"{server.url}/api/v1/traces", data, kind)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        found: str = json.load(answer)["id"]
+    return found
+
+
+def test_a_trace_of_the_first_schema_is_shown(disk: Page, server: Server, golden: Path, tmp_path: Path) -> None:
+    data = (golden / "traces" / "schema-1.loupe").read_bytes()
+    page = Exported(disk, server, upload(server, data))
+    page.path = export(server, page.id, tmp_path / "old.html")
+    page.open()
+    page.press("J")
+    page.expect_at(page.changed[1])
+    disk.locator("#tab-source").click()
+    expect(disk.locator("#source .cm-content")).to_contain_text("@triton.jit")
+
+
 def test_a_hostile_trace_is_shown_as_text(disk: Page, server: Server, golden: Path, tmp_path: Path) -> None:
     built = hostile(build(golden))
-    request = urllib.request.Request(
-        f"{server.url}/api/v1/traces",
-        tracefile.write(built.manifest, built.blobs),
-        {"Content-Type": "application/octet-stream"},
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        trace_id = json.load(answer)["id"]
+    trace_id = upload(server, tracefile.write(built.manifest, built.blobs))
     path = export(server, trace_id, tmp_path / "hostile.html")
     disk.goto(f"file://{path}#pass=ttir:1&view=text")
     expect(disk.locator("#right .cm-line").first).to_contain_text("</script><script>alert(1)</script>")

@@ -1,4 +1,4 @@
-// Reads a .loupe file (docs/trace-format.md): the manifest at once, its texts as they are asked for.
+// Reads the texts of a .loupe file (docs/trace-format.md) as they are asked for.
 import { FormatError } from "./zstd/bits.js";
 import { decompress } from "./zstd/frame.js";
 
@@ -24,18 +24,12 @@ export class Archive {
     const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
     if (String.fromCharCode(...data.subarray(0, 8)) !== magic) throw new FormatError("this is not a .loupe file");
     const head = view.getUint32(8, true);
-    this.manifestFrame = data.subarray(16, 16 + head);
     for (let count = view.getUint32(12, true), at = 16 + head; count > 0; count--, at += rowBytes) {
       const name = hex(data.subarray(at, at + 32));
       const offset = Number(view.getBigUint64(at + 32, true));
       this.#numbers.set(name, this.#rows.length);
       this.#rows.push({ name, offset, stored: view.getUint32(at + 40, true), base: view.getInt32(at + 48, true) });
     }
-  }
-
-  /** @returns {string} JSON */
-  manifest() {
-    return new TextDecoder().decode(decompress(this.manifestFrame, none));
   }
 
   /** @param {string} name a digest @returns {number} its place in the file */

@@ -15,7 +15,7 @@ let opened = null;
 function open({ archive, extra }) {
   const frame = decompress(bytes(extra), new Uint8Array());
   opened = { archive: new Archive(bytes(archive)), extra: JSON.parse(new TextDecoder().decode(frame)) };
-  return { ...opened.extra.trace, manifest: JSON.parse(opened.archive.manifest()) };
+  return opened.extra.trace;
 }
 
 /** @param {string} text base64 @returns {Uint8Array} */
