@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from bench import gallery, load, pages
+from bench import capture, gallery, load, pages
 from bench.report import Section, write
 from bench.server import serve
 from bench.yardstick import EXAMPLES, yardstick
@@ -21,7 +21,7 @@ def main() -> int:
         _, _, trace = gallery.submit(server, EXAMPLES / "matmul.py", "sm_90")
         sections.append(pages.section(server, gallery.submit(server, EXAMPLES / "attention.py", "sm_80")[2]))
         load_section = load.load_section(server, trace)
-    sections += [load.cold_section(), load_section]
+    sections += [capture.section(), load.cold_section(), load_section]
     write(sections)
     missed = [(section, row) for section in sections for row in section.rows if not row.passes]
     for section in sections:

@@ -1,13 +1,12 @@
-"""Give Inductor's runtime modules to kernels that import them where torch is not installed."""
+"""Give Inductor's runtime modules to kernels that import them, whether torch is installed or not."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _HERE = __name__.rpartition(".")[0]
@@ -29,7 +28,7 @@ class _Finder(MetaPathFinder, Loader):
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         del path, target
-        if name in STANDS_FOR or name == "torch":
+        if name in STANDS_FOR or (name == "torch" and PathFinder.find_spec(name) is None):
             return ModuleSpec(name, self, is_package=STANDS_FOR.get(name) is None)
         return None
 
@@ -48,6 +47,8 @@ def warm() -> None:
 
 
 def install() -> None:
-    """Let this process import them, after everything that is really there."""
-    if importlib.util.find_spec("torch") is None and not any(isinstance(item, _Finder) for item in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    """Let this process import them, before what is really there: the real ones would compile when they decorate."""
+    if not any(isinstance(item, _Finder) for item in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    for name in STANDS_FOR:
+        sys.modules.pop(name, None)
