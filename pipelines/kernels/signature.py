@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 MAX_BLOCK = 1 << 20  # elements, as Triton has it
+POINTER_RANGE = "32"
 MAX_DIVISIBILITY = 1 << 20
 MAX_MEMBERS = 256
 MAX_DEPTH = 8
@@ -32,17 +33,21 @@ class SignatureError(ValueError):
 class ArgumentType:
     """A type with the power of two that divides the value, where one is promised; ``type`` None means ``None``.
 
-    A tuple has its elements as ``members``. One of them may be a value: its type is ``constexpr``.
+    A tuple has its elements as ``members``. One of them may be a value: its type is ``constexpr``. ``pointer_range`` is
+    how many bits hold any offset from a pointer.
     """
 
     type: str | None
     divisibility: int | None = None
     members: tuple[ArgumentType, ...] = ()
     value: int | float | bool | None = None
+    pointer_range: int | None = None
 
 
 def parse_argument(name: str, text: str) -> ArgumentType:
     """Read ``*fp16:16``, ``i32``, ``fp32``, ``None`` or a tuple such as ``(*fp16:16, (i32, 7))``.
+
+    ``*fp16:16:32`` promises besides that 32 bits hold any offset from the pointer, as AMD's back end is told.
 
     Raises:
         SignatureError: no such type, or a divisibility that is not a power of two.
@@ -55,9 +60,12 @@ def parse_argument(name: str, text: str) -> ArgumentType:
     _check_type(name, kind, text.strip()[:80])
     if not colon:
         return ArgumentType(kind)
+    divisibility, ranged, bits = (part.strip() for part in divisibility.partition(":"))
+    if ranged and (bits != POINTER_RANGE or not kind.startswith("*")):
+        raise SignatureError(f"argument {name}: a pointer may promise {POINTER_RANGE}-bit offsets, as in *fp16:16:32")
     if not re.fullmatch(r"[0-9]{1,9}", divisibility) or not _power_of_two(int(divisibility), MAX_DIVISIBILITY):
         raise SignatureError(f"argument {name}: divisibility {divisibility[:80]!r} is not a power of two, such as 16")
-    return ArgumentType(kind, int(divisibility))
+    return ArgumentType(kind, int(divisibility), pointer_range=int(POINTER_RANGE) if ranged else None)
 
 
 def _parse_tuple(name: str, text: str, depth: int = 0) -> ArgumentType:

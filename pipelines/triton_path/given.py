@@ -29,6 +29,7 @@ class _Bound:
     signature: dict[str, Any] = field(default_factory=dict)
     constexprs: dict[tuple[int, ...], Any] = field(default_factory=dict)
     attributes: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    has_ranges: bool = False  # whether the back end knows of a pointer's range
     guessed: dict[str, str] = field(default_factory=dict)
 
 
@@ -203,7 +204,7 @@ def _unwrap(kernel: Any) -> _Kernel:
 
 
 def _bind(kernel: _Kernel, given: _Given, constants: dict[str, Any], backend: Any) -> _Bound:
-    bound = _Bound()
+    bound = _Bound(has_ranges=backend.target.backend == "hip")
     function = kernel.function
     known = dict(constants)
     _guess_constants(kernel, given, known, bound)
@@ -310,6 +311,8 @@ def _bind_member(path: tuple[int, ...], argument: ArgumentType, bound: _Bound) -
     if argument.type in (None, "constexpr"):
         bound.constexprs[path] = argument.value
         return "constexpr"
-    if argument.divisibility:
-        bound.attributes[path] = [["tt.divisibility", argument.divisibility]]
+    promises = [["tt.divisibility", argument.divisibility], ["tt.pointer_range", argument.pointer_range]]
+    kept = [promise for promise in promises[: 2 if bound.has_ranges else 1] if promise[1]]
+    if kept:
+        bound.attributes[path] = kept
     return argument.type

@@ -42,13 +42,13 @@ export class Signature {
   /** @param {KernelArgument} argument */
   typeRow(argument) {
     const { name } = argument;
-    const [type, divisibility] = (this.entered.get(name) ?? guessType(argument)).split(":");
+    const [type, divisibility, range] = (this.entered.get(name) ?? guessType(argument)).split(":");
     const id = `arg-${name}`;
     const input = el("input", { id, class: "mono", list: "types", value: type, autocomplete: "off", spellcheck: "false", "data-field": `args.${name}` });
     const box = el("input", { type: "checkbox", checked: divisibility !== undefined, "aria-label": `${name} is divisible by 16` });
     const keep = () => {
       box.disabled = input.value.trim() === "None" || /^\*?(fp|bf)\d+$/.test(input.value) && !input.value.startsWith("*");
-      this.entered.set(name, input.value.trim() + (box.checked && !box.disabled ? `:${divisibility ?? 16}` : ""));
+      this.entered.set(name, input.value.trim() + (box.checked && !box.disabled ? `:${divisibility ?? 16}${range ? `:${range}` : ""}` : ""));
     };
     input.addEventListener("input", keep);
     box.addEventListener("change", keep);

@@ -54,12 +54,13 @@ export async function fromTrace(id, offered) {
   };
 }
 
-/** @param {{name: string, type: string, divisibility: number | null, value: Value}[]} list */
+/** @param {{name: string, type: string, divisibility: number | null, pointer_range: number | null, value: Value}[]} list */
 function givenArguments(list) {
   return Object.fromEntries(
-    list.map(({ name, type, divisibility, value }) => {
+    list.map(({ name, type, divisibility, pointer_range, value }) => {
       if (type === "constexpr") return [name, value === true ? "True" : value === false ? "False" : String(value ?? "None")];
-      return [name, divisibility ? `${type}:${divisibility}` : type];
+      if (!divisibility && !pointer_range) return [name, type];
+      return [name, `${type}:${divisibility ?? 1}${pointer_range ? `:${pointer_range}` : ""}`];
     }),
   );
 }

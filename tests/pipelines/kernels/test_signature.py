@@ -19,6 +19,8 @@ from pipelines.kernels.signature import ArgumentType, SignatureError, parse_argu
         ("*kbf16", ArgumentType("*kbf16")),
         ("*fp32 : 16", ArgumentType("*fp32", 16)),
         ("*i1", ArgumentType("*i1")),
+        ("*fp16:16:32", ArgumentType("*fp16", 16, pointer_range=32)),
+        ("*fp16 : 1 : 32", ArgumentType("*fp16", 1, pointer_range=32)),
         ("tensordesc<fp16[128,64]>", ArgumentType("tensordesc<fp16[128,64]>")),
         ("tensordesc<i32[1]>", ArgumentType("tensordesc<i32[1]>")),
         ("tensordesc<fp16[128, 64]>", ArgumentType("tensordesc<fp16[128, 64]>")),
@@ -43,6 +45,11 @@ REFUSED = [
     "*fp32:16_0",
     "*fp32:99999999999999999999",
     "fp32:16:16",
+    "fp32:16:32",
+    "*fp32:16:16",
+    "*fp32:16:",
+    "*fp32:16:32:32",
+    "*fp32::32",
     "None:16",
     "ki32",
     "kfp32",
@@ -103,7 +110,13 @@ def test_any_text_is_a_type_or_an_error(text: str):
     except SignatureError:
         return
     again = found.type or "None"
-    assert parse_argument("x", again + (f":{found.divisibility}" if found.divisibility else "")) == found
+    assert (
+        parse_argument(
+            "x",
+            again + (f":{found.divisibility}" if found.divisibility else "") + (":32" if found.pointer_range else ""),
+        )
+        == found
+    )
 
 
 ACCEPTED = ["i1", "u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64"]

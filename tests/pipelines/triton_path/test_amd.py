@@ -14,7 +14,17 @@ from pipelines.triton_path.options import OptionError
 from pipelines.triton_path.spec import Compiled, CompileSpec, Event
 from pipelines.triton_path.targets import CHIPS
 from tests.conftest import EXAMPLES
-from tests.pipelines.triton_path.sources import BUFFER, CAPTURED, IMPORTS, KERNEL, compiled, fails, line_of, succeeds
+from tests.pipelines.triton_path.sources import (
+    BUFFER,
+    CAPTURED,
+    IMPORTS,
+    KERNEL,
+    compiled,
+    fails,
+    line_of,
+    manifest,
+    succeeds,
+)
 
 AMD = [chip.arch for chip in CHIPS.values() if chip.backend.name == "hip"]
 ELF = b"\x7fELF"
@@ -37,18 +47,18 @@ def lines_named(made: Compiled) -> set[int]:
 def test_every_target_reaches_machine_code(compiler: Compiler, example: str, target: str):
     source = (EXAMPLES / f"{example}.py").read_text()
     made = compiled(compiler, source, target=target)
-    manifest = made.manifest
-    assert manifest.status == "ok", manifest.failure
-    assert [stage.name for stage in manifest.stages] == ["ttir", "ttgir", "llvm-dialect"]
-    assert [(item.name, item.binary) for item in manifest.artifacts] == [
+    found = made.manifest
+    assert found.status == "ok", found.failure
+    assert [stage.name for stage in found.stages] == ["ttir", "ttgir", "llvm-dialect"]
+    assert [(item.name, item.binary) for item in found.artifacts] == [
         ("llvm-ir", False),
         ("amdgcn", False),
         ("hsaco", True),
     ]
-    assert made.blobs[manifest.artifact("hsaco").digest].startswith(ELF)
+    assert made.blobs[found.artifact("hsaco").digest].startswith(ELF)
     assert f"-{target}" in text_of(made, "amdgcn").split("\n")[0]
-    assert (manifest.target.backend, manifest.target.warp_size) == ("hip", 64 if target.startswith("gfx9") else 32)
-    assert manifest.launch_metadata["shared"] == manifest.resources.shared
+    assert (found.target.backend, found.target.warp_size) == ("hip", 64 if target.startswith("gfx9") else 32)
+    assert found.launch_metadata["shared"] == found.resources.shared
     stored = line_of(source, "tl.store(")
     assert stored in lines_named(made)
 
@@ -129,6 +139,14 @@ def test_the_range_of_a_small_tensors_offsets_is_told(compiler: Compiler, more: 
     assert (b"tt.pointer_range = 32 : i32" in first) == (promised == 32)
 
 
+def test_the_range_can_be_given_and_is_amds_alone(compiler: Compiler):
+    given = {"arguments": {"x_ptr": "*fp32:16:32", "n": "i32"}, "constexprs": {"BLOCK": 128}}
+    made = succeeds(compiler, IMPORTS + KERNEL, target="gfx942", **given)
+    assert (made.kernel.arguments[0].divisibility, made.kernel.arguments[0].pointer_range) == (16, 32)
+    made = succeeds(compiler, IMPORTS + KERNEL, target="sm_80", **given)
+    assert (made.kernel.arguments[0].divisibility, made.kernel.arguments[0].pointer_range) == (16, None)
+
+
 def test_options_are_those_of_the_back_end(compiler: Compiler):
     told = {name: {option.name for option in options} for name, options in compiler.options.items()}
     assert {"num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim"} <= told["hip"]
@@ -171,9 +189,11 @@ def test_more_memory_than_a_block_can_have_is_told_at_the_kernel(
 
 def test_what_a_chip_cannot_do_is_told_at_its_line(compiler: Compiler):
     source = CAPTURED.replace("BLOCK=128)", "BLOCK=128, num_ctas=2)")
-    message, places = fails(compiler, source, target="gfx942")
-    assert "num_ctas > 1 not supported on gfx942" in message
-    assert places[-1].line == line_of(source, "kernel[(4,)]")
+    told = dict(warnings_of(manifest(compiler, source, target="gfx942")))
+    (text,) = [text for text in told if "num_ctas > 1 not supported on gfx942" in text]
+    assert told[text] == line_of(source, "kernel[(4,)]")
+    message, _ = fails(compiler, CAPTURED, target="gfx942", options={"num_ctas": 2})
+    assert message == "option num_ctas cannot be 2: num_ctas > 1 not supported on gfx942"
     broken = CAPTURED.replace(
         "x * 2", 'tl.inline_asm_elementwise("v_nonsense $0, $1", "=v,v", [x], tl.float32, True, 1)'
     )
