@@ -9,7 +9,7 @@ from flask import Blueprint, Response, redirect, render_template, request
 from pydantic import JsonValue, ValidationError
 from werkzeug.wrappers import Response as BaseResponse
 
-from app import replies, wire
+from app import replies, wire, workers
 from app.api import Output, reply
 from app.compiles import enqueue
 from app.config import MAX_FORM_BYTES
@@ -33,11 +33,13 @@ class HomeReply(Output):
     examples: tuple[Example, ...]
     targets: TargetsReply
     recent: tuple[TraceBrief, ...]
+    torch: str | None
+    """Which torch launch code gets; None until a compile worker was ready once."""
 
 
 @blueprint.get("/")
 def show() -> Response:
-    """Serve the page. Context: ``examples``, ``targets``, ``recent`` as in ``/.json``, and ``form`` with its values."""
+    """Serve the page. Context: the data of ``/.json``, and ``form`` with its values."""
     name = request.args.get("example", FIRST_EXAMPLE)
     example = next((item for item in gallery() if item.name == name), None)
     return page({"source": example.source if example else ""})
@@ -71,7 +73,7 @@ def load() -> HomeReply:
     found = services()
     with found.database.read() as session:
         recent = tuple(replies.brief(found, trace) for trace in replies.recent(session, LOCAL, RECENT))
-        return HomeReply(examples=gallery(), targets=targets(session), recent=recent)
+        return HomeReply(examples=gallery(), targets=targets(session), recent=recent, torch=workers.torch(session))
 
 
 def page(form: dict[str, Any]) -> Response:

@@ -16,6 +16,7 @@ from app import addendum_jobs, jobs
 from app.api import Output
 from app.models import WorkerRow
 from app.processes import identity
+from pipelines.kernels.torch_version import STAND_IN, name_version
 from pipelines.trace import Toolchain
 from pipelines.triton_path.options import FIXED
 
@@ -131,6 +132,15 @@ def toolchain(session: Session) -> Toolchain | None:
     rows = select(WorkerRow).where(WorkerRow.state == "ready").order_by(WorkerRow.started.desc())
     alive = next((row for row in session.execute(rows).scalars() if is_alive(row)), None)
     return Facts.model_validate_json(json.dumps(alive.facts)).toolchain if alive and alive.facts else None
+
+
+def torch(session: Session) -> str | None:
+    """Say which torch launch code gets; None until a worker was ready once."""
+    told = facts(session)
+    if told is None:
+        return None
+    versions = [tool.version for tool in told.toolchain.tools if tool.name == "torch"]
+    return name_version(versions[0]) if versions else STAND_IN
 
 
 def _forget(session: Session) -> None:

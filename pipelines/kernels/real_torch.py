@@ -52,12 +52,6 @@ def warm() -> None:
         torch.nn.functional.gelu(torch.randn(8, 8, requires_grad=True)).sum().backward()
 
 
-def version() -> str:
-    """Return torch's version as a person knows it: ``2.13.0 (CPU)``."""
-    number, _, build = torch.__version__.partition("+")
-    return f"{number} (CPU)" if build in ("", "cpu") else torch.__version__
-
-
 def believe(gpu: Gpu) -> None:
     """Make torch believe that it runs on a GPU, for the rest of this process."""
     for name, function in gpu.functions().items():

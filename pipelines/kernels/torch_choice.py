@@ -8,10 +8,12 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from types import ModuleType
 from typing import Any
 
 from pipelines.kernels.gpu import Gpu
+from pipelines.kernels.torch_version import STAND_IN, name_version
 
 NAME = "torch"
 
@@ -47,10 +49,8 @@ class Torch:
         if not self._offered or NAME not in sys.modules:
             return None
         if not self._real:
-            return "stand-in"
-        from pipelines.kernels import real_torch
-
-        return real_torch.version()
+            return STAND_IN
+        return name_version(metadata.version(NAME))
 
     def _believe(self) -> None:
         from pipelines.kernels import real_torch
