@@ -23,11 +23,12 @@ from app.assets import assets
 from app.config import TEMPLATES
 from app.replies import TraceReply
 from app.trace_view import View, default_address
+from pipelines.addedfile import AddedFile
 from pipelines.analysis.diff import Diff
 from pipelines.analysis.summary import Summary
 from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Manifest, Snapshot, TraceError, predecessors
-from pipelines.tracefile import TraceFile
+from pipelines.tracefile import FrameFile, TraceFile
 
 # A browser takes such a page as a whole; the largest gallery kernel has an eightieth.
 MAX_FILE = 32 << 20
@@ -51,14 +52,19 @@ DiffOf = Callable[[Snapshot, Snapshot], Diff | None]
 class Page:
     """What a page is made from: ``diff_of`` returns an alignment or None where the browser shall make it.
 
-    ``link`` is the permalink's URL, ``created`` when it was compiled (ISO 8601), both None where nobody knows.
+    ``link`` is the permalink's URL, None where nobody knows; ``added`` holds LLVM's passes where the reply has them.
     """
 
     file: TraceFile
-    summary: Summary | None
+    reply: TraceReply
     diff_of: DiffOf
     link: str | None = None
-    created: str | None = None
+    added: AddedFile | None = None
+
+    @property
+    def files(self) -> list[FrameFile]:
+        """What holds the texts."""
+        return [self.file, self.added] if self.added else [self.file]
 
 
 def render(page: Page) -> bytes:
@@ -68,11 +74,11 @@ def render(page: Page) -> bytes:
         TooLargeError: the trace is too large for one page.
         ApiError: the front end is not built.
     """
-    if len(page.file.data) > MAX_FILE:
-        size = f"{len(page.file.data) >> 20} MB even when compressed"
-        raise TooLargeError(f"This trace has {size}: too large for one HTML file. Take the .loupe file or the zip.")
-    manifest = page.file.manifest
-    trace = _reply(page, manifest)
+    size = sum(len(file.data) for file in page.files)
+    if size > MAX_FILE:
+        words = f"This trace has {size >> 20} MB even when compressed: too large for one HTML file."
+        raise TooLargeError(f"{words} Take the .loupe file or the zip.")
+    manifest, trace = page.file.manifest, _offline(page.reply)
     files = {name: Markup(_inline(assets.text(name))) for name in FILES}  # noqa: S704 - our own build
     nonce = _nonce(page, files)
     html = (
@@ -85,9 +91,10 @@ def render(page: Page) -> bytes:
             csp_nonce=lambda: nonce,
             policy=_policy(files, nonce),
             archive=_base64(page.file.data),
+            added=_base64(page.added.data) if page.added else None,
             extra=_base64(_pack(_extra(page, trace))),
             link=page.link,
-            date=page.created,
+            date=trace.created,
             source=_source(page.file),
         )
     )
@@ -101,42 +108,55 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _reply(page: Page, manifest: Manifest) -> TraceReply:
+def reply_of(file: TraceFile, summary: Summary | None) -> TraceReply:
+    """Describe a trace that no server knows."""
+    manifest = file.manifest
     return TraceReply(
-        id=page.file.content[:22],
-        url=page.link or "",
+        id=file.content[:22],
+        url="",
         group=None,
         status=manifest.status,
-        created=page.created or "",
+        created="",
         kernel=manifest.kernel.name,
         target=manifest.target.arch,
         config=manifest.launch.config if manifest.launch else None,
-        content=page.file.content,
+        content=file.content,
         cached=False,
         pending=(),
         failure=manifest.failure,
         resources=manifest.resources,
         manifest=manifest,
-        summary=page.summary,
+        summary=summary,
         times=None,
     )
+
+
+def _offline(reply: TraceReply) -> TraceReply:
+    """Leave out what only a server can do: the group, and what was never asked for."""
+    asked: dict[str, Any] = {"group": None}
+    for name in ("llvm_passes", "pass_times"):
+        addendum = getattr(reply, name)
+        asked[name] = addendum if addendum and addendum.status == "done" else None
+    return reply.model_copy(update=asked)
 
 
 def _extra(page: Page, trace: TraceReply) -> dict[str, Any]:
     """Return what static/src/export/protocol.js describes."""
     manifest = page.file.manifest
-    shown = {"id", "status", "group", "manifest", "summary", "pending"}
+    shown = {"id", "status", "group", "manifest", "summary", "pending", "llvm_passes"}
     told = trace.model_dump(mode="json", by_alias=True, include=shown)
     sass = manifest.artifact("sass")
     plain = {}
     if sass:
         plain[sass.digest] = strip_encodings(page.file.blob(sass.digest)).decode("utf-8", errors="replace")
-    return {"trace": told, "diffs": _diffs(page, manifest), "plain": plain}
+    return {"trace": told, "diffs": _diffs(page, trace.extended or manifest), "plain": plain}
 
 
 def _diffs(page: Page, manifest: Manifest) -> dict[str, Any]:
     """Return every pass's alignment with what it received, by the numbers of the two texts."""
-    numbers = {name: number for number, name in enumerate(manifest.digests())}
+    numbers: dict[str, int] = {}
+    for number, name in enumerate(name for file in page.files for name in file.digests()):
+        numbers.setdefault(name, number)
     texts = {snapshot.address: snapshot for snapshot in manifest.snapshots()}
     found: dict[str, Any] = {}
     for address, received in predecessors(manifest).items():
@@ -166,7 +186,9 @@ def _inline(text: str) -> str:
 
 def _nonce(page: Page, files: dict[str, Markup]) -> str:
     """Return the nonce of style elements; no text of the trace can hold it, since it follows from all of them."""
-    return hashlib.sha256("\n".join([page.file.content, *files.values()]).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join([*(file.content for file in page.files), *files.values()]).encode()).hexdigest()[
+        :32
+    ]
 
 
 def _policy(files: dict[str, Markup], nonce: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app import replies, wire, workers
+from app.added import added_file, open_extended
 from app.api import Endpoint, Input, endpoint
 from app.errors import ApiError
 from app.export_files import contents, safe, zipped
@@ -55,12 +56,15 @@ def read_html(trace_id: str) -> Response:
     """Send the trace page with all its data in it."""
     found = services()
     row, file = _open(found, trace_id)
-    summary = found.analyses.summary_on_request(file.content)
+    with found.database.read() as session:
+        reply = replies.whole(found, session, row)
+        added = added_file(found, session, file.content)
+    extended = open_extended(found, file.content)
 
     def diff(before: Snapshot, after: Snapshot) -> Diff | None:
-        return found.analyses.diff(file, before, after) if summary else None
+        return found.analyses.diff(extended, before, after) if reply.summary else None
 
-    page = Page(file, summary, diff, link=_link(f"/t/{row.id}"), created=replies.iso(row.created))
+    page = Page(file, reply, diff, _link(f"/t/{row.id}"), added)
     try:
         data = render(page)
     except TooLargeError as error:
@@ -93,6 +97,7 @@ def read_markdown(trace_id: str, query: MarkdownQuery) -> Response:
     """Send what the trace is, and the snippets and diffs that were asked for."""
     found = services()
     row, file = _open(found, trace_id)
+    file = open_extended(found, file.content)
     parts = parts_of(file.manifest, query.item, query.lines, query.diff)
     with found.database.read() as session:
         defaults = defaults_of(session, file.manifest)

@@ -115,7 +115,7 @@ def _save(path: Path, parts: Iterable[bytes]) -> None:
 def _html(file: TraceFile, name: str) -> bytes:
     from app.cli.text import summary_of
     from app.errors import ApiError
-    from app.export_html import Page, render
+    from app.export_html import Page, render, reply_of
 
     known: dict[tuple[str, str], Diff] = {}
 
@@ -125,7 +125,10 @@ def _html(file: TraceFile, name: str) -> bytes:
 
     summary = summary_of(file, aligned)
     try:
-        return render(Page(file, summary, lambda before, after: known.get((before.text, after.text)), link=_link(name)))
+        page = Page(
+            file, reply_of(file, summary), lambda before, after: known.get((before.text, after.text)), _link(name)
+        )
+        return render(page)
     except ApiError as error:
         raise click.ClickException(error.message) from None
 

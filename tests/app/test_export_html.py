@@ -11,7 +11,6 @@ import zstandard
 from flask.testing import FlaskClient
 
 from app import export_html
-from app.analyses import Analyses
 from app.services import Services
 from pipelines.trace import predecessors
 from pipelines.tracefile import TraceFile
@@ -76,7 +75,7 @@ def test_the_page_carries_the_trace_and_its_alignments(
     assert set(told["diffs"]) == {f"{numbers[a.text]} {numbers[b.text]}" for a, b in pairs}
     assert pairs
     for before, after in pairs:
-        diff = Analyses(services.blobs, services.cache).diff(file, before, after)
+        diff = services.analyses.diff(file, before, after)
         plus, minus, renamed, fallback, runs = told["diffs"][f"{numbers[before.text]} {numbers[after.text]}"]
         assert (plus, minus, renamed, bool(fallback)) == diff[1:]
         assert runs == [value for kind, i1, i2, j1, j2 in diff.ops for value in (kind, i2 - i1, j2 - j1)]

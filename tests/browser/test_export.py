@@ -16,7 +16,8 @@ from pipelines import tracefile
 from pipelines.tracefile import TraceFile
 from tests.app.helpers import build
 from tests.app.hostile import hostile
-from tests.browser.conftest import Faults, Server
+from tests.browser.conftest import COMPILE_SECONDS, Faults, Server
+from tests.browser.test_trace_addenda import fresh_trace
 from tests.browser.trace_page import TracePage
 
 
@@ -202,6 +203,24 @@ def test_the_file_is_small(attention: tuple[str, Path], server: Server) -> None:
         trace = TraceFile(answer.read())
     assert size < 2 * len(trace.data) + (600 << 10)
     assert size < trace.text_size / 5
+
+
+def test_passes_of_llvm_that_were_asked_for_are_there(disk: Page, server: Server, tmp_path: Path) -> None:
+    trace_id = fresh_trace(server)
+    server.post(f"/api/v1/traces/{trace_id}/llvm-passes", {})
+    path = f"/api/v1/traces/{trace_id}"
+    server.wait(path, lambda trace: trace["llvm_passes"]["status"] == "done", COMPILE_SECONDS)
+    page = Exported(disk, server, trace_id)
+    page.path = export(server, trace_id, tmp_path / "llvm.html")
+    changed = [address for address in page.changed if address.startswith("llvm-ir:")]
+    page.open(f"?pass={changed[0]}")
+    page.expect_mode("diff")
+    expect(disk.locator("#foot-what")).not_to_contain_text("aligned here")
+    page.press("J")
+    page.expect_at(changed[1])
+    expect(disk.locator("[data-ask]")).to_have_count(0)
+    with urllib.request.urlopen(f"{server.url}{path}/export.md?diff={changed[1]}", timeout=30) as answer:
+        assert b"```diff\n@@" in answer.read()
 
 
 def upload(server: Server, data: bytes) -> str:

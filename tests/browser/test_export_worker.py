@@ -49,8 +49,8 @@ class Worker:
     def open(self, archive: bytes, extra: dict[str, Any] | None = None) -> Any:
         """Give it a file."""
         packed = zstandard.ZstdCompressor().compress(json.dumps(extra or EXTRA).encode())
-        parts = {"archive": archive, "extra": packed}
-        return self.ask("open", {name: base64.b64encode(part).decode() for name, part in parts.items()})
+        files, packed_extra = (base64.b64encode(part).decode() for part in (archive, packed))
+        return self.ask("open", {"archives": [files], "extra": packed_extra})
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
-// Reads the texts of a .loupe file (docs/trace-format.md) as they are asked for.
+// Reads the texts of .loupe files (docs/trace-format.md) as they are asked for; their rows are numbered through.
 import { FormatError } from "./zstd/bits.js";
 import { decompress } from "./zstd/frame.js";
 
-/** @typedef {{name: string, offset: number, stored: number, base: number}} Row */
+/** @typedef {{frame: Uint8Array, base: number}} Row base is the row whose text is its prefix, or -1 */
 
 const magic = "LOUPE\x01\r\n";
 const rowBytes = 52;
@@ -19,16 +19,17 @@ export class Archive {
   #keptBytes = 0;
 
   /** @param {Uint8Array} data */
-  constructor(data) {
-    this.data = data;
+  add(data) {
     const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
     if (String.fromCharCode(...data.subarray(0, 8)) !== magic) throw new FormatError("this is not a .loupe file");
+    const first = this.#rows.length;
     const head = view.getUint32(8, true);
     for (let count = view.getUint32(12, true), at = 16 + head; count > 0; count--, at += rowBytes) {
       const name = hex(data.subarray(at, at + 32));
       const offset = Number(view.getBigUint64(at + 32, true));
-      this.#numbers.set(name, this.#rows.length);
-      this.#rows.push({ name, offset, stored: view.getUint32(at + 40, true), base: view.getInt32(at + 48, true) });
+      const base = view.getInt32(at + 48, true);
+      if (!this.#numbers.has(name)) this.#numbers.set(name, this.#rows.length);
+      this.#rows.push({ frame: data.subarray(offset, offset + view.getUint32(at + 40, true)), base: base < 0 ? -1 : first + base });
     }
   }
 
@@ -52,8 +53,8 @@ export class Archive {
 
   /** @param {number} number @param {Uint8Array} before */
   #decode(number, before) {
-    const { offset, stored, base } = this.#rows[number];
-    return decompress(this.data.subarray(offset, offset + stored), base >= 0 ? before : none);
+    const { frame, base } = this.#rows[number];
+    return decompress(frame, base >= 0 ? before : none);
   }
 
   /** @param {number} number @param {Uint8Array} blob */

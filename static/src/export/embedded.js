@@ -20,10 +20,10 @@ export class Embedded {
   /** @type {Model | null} */
   #model = null;
 
-  /** @param {{worker: string, archive: string, extra: string}} parts the worker's script, the data in base64 */
-  constructor({ worker, archive, extra }) {
+  /** @param {{worker: string, archives: string[], extra: string}} parts the worker's script, the data in base64 */
+  constructor({ worker, archives, extra }) {
     this.url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
-    this.data = { archive, extra };
+    this.data = { archives, extra };
     this.#worker = this.#start();
   }
 

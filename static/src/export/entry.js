@@ -26,7 +26,9 @@ async function save() {
 }
 
 startPage();
-const backend = new Embedded({ worker: part("export-worker"), archive: part("export-archive"), extra: part("export-extra") });
+// LLVM's passes are there where somebody had asked for them.
+const archives = ["export-archive", "export-added"].filter((id) => document.getElementById(id)).map(part);
+const backend = new Embedded({ worker: part("export-worker"), archives, extra: part("export-extra") });
 const page = new TracePage(backend, fragmentPlace);
 const menu = new Menu({ share, file: save });
 wireKeys(page, typing, menu);

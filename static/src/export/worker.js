@@ -8,13 +8,16 @@ import { search } from "./search.js";
 /** @typedef {import("./protocol.js").Extra} Extra */
 /** @typedef {import("./protocol.js").Request} Request */
 
-/** @type {{archive: Archive, extra: Extra} | null} */
+/** @type {{archive: Archive, files: Uint8Array[], extra: Extra} | null} */
 let opened = null;
 
-/** @param {{archive: string, extra: string}} parts in base64 */
-function open({ archive, extra }) {
+/** @param {{archives: string[], extra: string}} parts in base64 */
+function open({ archives, extra }) {
   const frame = decompress(bytes(extra), new Uint8Array());
-  opened = { archive: new Archive(bytes(archive)), extra: JSON.parse(new TextDecoder().decode(frame)) };
+  const archive = new Archive();
+  const files = archives.map(bytes);
+  for (const file of files) archive.add(file);
+  opened = { archive, files, extra: JSON.parse(new TextDecoder().decode(frame)) };
   return opened.extra.trace;
 }
 
@@ -58,7 +61,7 @@ function find({ places, q, regex }) {
 }
 
 /** @type {Record<string, (argument: any) => unknown>} */
-const calls = { open, text, diff, find, file: () => opened?.archive.data };
+const calls = { open, text, diff, find, file: () => opened?.files[0] };
 
 addEventListener("message", ({ data }) => {
   const { id, call, argument } = /** @type {Request} */ (data);
