@@ -101,6 +101,23 @@ def test_a_module_is_read_where_it_is_installed(client: FlaskClient, services: S
     assert claimed(services, edited.get_json()["traces"][0]).spec.source == "x = 1\n"
 
 
+def test_an_installed_module_can_be_read(client: FlaskClient):
+    told = client.get("/api/v1/modules/triton.language.standard").get_json()
+    assert told["file"] == "triton/language/standard.py"
+    assert "def cdiv" in told["source"]
+    for name in ("nolib", "triton.none", "..", "triton/../app"):
+        assert client.get(f"/api/v1/modules/{name}").status_code == 404
+
+
+def test_kernels_of_a_package_are_those_of_the_file_to_start_with(client: FlaskClient):
+    body = {"files": PACKAGE, "file": "pkg/ops/kernels.py"}
+    found = client.post("/api/v1/kernels", json=body).get_json()
+    assert "scale" in [kernel["name"] for kernel in found["kernels"]]
+    assert client.post("/api/v1/kernels", json={**body, "source": ""}).status_code == 422
+    assert client.post("/api/v1/kernels", json={}).status_code == 422
+    assert client.post("/api/v1/kernels", json={"files": {"../a.py": ""}}).status_code == 422
+
+
 def zipped(members: dict[str, str]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
