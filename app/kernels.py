@@ -12,6 +12,7 @@ from app.config import MAX_SOURCE_BYTES
 from app.submissions import Files, Text, bounded_source, entry_file
 from pipelines.kernels.discover import Discovery, discover
 from pipelines.kernels.package import check_package
+from pipelines.kernels.package_kernels import discover_package
 
 blueprint = Blueprint("kernels", __name__)
 
@@ -44,5 +45,5 @@ class SourceRequest(Input):
 def find(body: SourceRequest) -> Discovery:
     """Tell the kernels of a source, or where it does not parse."""
     if body.files:
-        return discover(body.files[entry_file(body.files, body.file)])
+        return discover_package(body.files, entry_file(body.files, body.file))
     return discover(body.source or "")

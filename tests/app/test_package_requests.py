@@ -109,10 +109,15 @@ def test_an_installed_module_can_be_read(client: FlaskClient):
         assert client.get(f"/api/v1/modules/{name}").status_code == 404
 
 
-def test_kernels_of_a_package_are_those_of_the_file_to_start_with(client: FlaskClient):
-    body = {"files": PACKAGE, "file": "pkg/ops/kernels.py"}
+def test_kernels_of_a_package_are_found_in_all_its_files(client: FlaskClient):
+    body = {"files": PACKAGE, "file": "pkg/ops/norm.py"}
     found = client.post("/api/v1/kernels", json=body).get_json()
-    assert "scale" in [kernel["name"] for kernel in found["kernels"]]
+    told = {kernel["name"]: (kernel["launched"], kernel["helper"]) for kernel in found["kernels"]}
+    assert told == {"scale": (True, False), "square": (False, True)}
+    assert found["launches"]
+    broken = {**PACKAGE, "pkg/util.py": "import triton\n@triton.jit\ndef f(:\n"}
+    fault = client.post("/api/v1/kernels", json={**body, "files": broken}).get_json()["error"]
+    assert fault["message"].startswith("pkg/util.py:3: ")
     assert client.post("/api/v1/kernels", json={**body, "source": ""}).status_code == 422
     assert client.post("/api/v1/kernels", json={}).status_code == 422
     assert client.post("/api/v1/kernels", json={"files": {"../a.py": ""}}).status_code == 422

@@ -58,39 +58,45 @@ const faults = StateField.define({
 export class SourceEditor {
   /**
    * @param {HTMLTextAreaElement} area
-   * @param {(source: string) => void} onChange after each edit by the user or `replace`
+   * @param {(source: string) => void} onChange after each edit by the user
    */
   constructor(area, onChange) {
     this.area = area;
-    this.view = new EditorView({
-      doc: area.value,
-      extensions: [
-        lineNumbers(),
-        history(),
-        drawSelection(),
-        indentUnit.of("    "),
-        EditorState.tabSize.of(4),
-        indentOnInput(),
-        bracketMatching(),
-        closeBrackets(),
-        highlightActiveLine(),
-        highlightActiveLineGutter(),
-        highlightSelectionMatches(),
-        python(),
-        editorTheme,
-        faults,
-        keymap.of([{ key: "Mod-Enter", run: submitForm }, ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),
-        EditorView.cspNonce.of(cspNonce()),
-        EditorView.contentAttributes.of({ "aria-label": "Kernel source, Python. Escape, then Tab leaves the editor." }),
-        EditorView.updateListener.of((update) => {
-          if (!update.docChanged) return;
-          area.value = update.state.doc.toString();
-          onChange(area.value);
-        }),
-      ],
-    });
+    /** The files that were open before, with their cursors and what undo takes back. @type {Map<string, EditorState>} */
+    this.states = new Map();
+    this.name = "";
+    this.extensions = [
+      lineNumbers(),
+      history(),
+      drawSelection(),
+      indentUnit.of("    "),
+      EditorState.tabSize.of(4),
+      indentOnInput(),
+      bracketMatching(),
+      closeBrackets(),
+      highlightActiveLine(),
+      highlightActiveLineGutter(),
+      highlightSelectionMatches(),
+      python(),
+      editorTheme,
+      faults,
+      keymap.of([{ key: "Mod-Enter", run: submitForm }, ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),
+      EditorView.cspNonce.of(cspNonce()),
+      EditorView.contentAttributes.of({ "aria-label": "Kernel source, Python. Escape, then Tab leaves the editor." }),
+      EditorView.updateListener.of((update) => {
+        if (!update.docChanged) return;
+        area.value = update.state.doc.toString();
+        onChange(area.value);
+      }),
+    ];
+    this.view = new EditorView({ state: this.#state(area.value) });
     area.before(this.view.dom);
     area.hidden = true;
+  }
+
+  /** @param {string} doc */
+  #state(doc) {
+    return EditorState.create({ doc, extensions: this.extensions });
   }
 
   /** @returns {string} */
@@ -98,14 +104,30 @@ export class SourceEditor {
     return this.view.state.doc.toString();
   }
 
-  /** Puts in another source as one step that undo takes back. @param {string} source */
-  replace(source) {
-    if (source === this.source) return;
-    this.view.dispatch({
-      changes: { from: 0, to: this.view.state.doc.length, insert: source },
-      selection: { anchor: 0 },
-      effects: [setFault.of(null), EditorView.scrollIntoView(0)],
-    });
+  /** Shows a file, as it was left where it was open before. @param {string} name @param {string} text */
+  open(name, text) {
+    if (this.name) this.states.set(this.name, this.view.state);
+    this.name = name;
+    const before = this.states.get(name);
+    const kept = before && before.doc.toString() === text;
+    this.view.setState(kept ? before : this.#state(text));
+    this.view.dispatch({ effects: [setFault.of(null), EditorView.scrollIntoView(kept ? this.view.state.selection.main.head : 0)] });
+    this.area.value = text;
+  }
+
+  /** Forgets files, or all. @param {string[]} [names] */
+  forget(names) {
+    if (!names || names.includes(this.name)) this.name = "";
+    if (!names) this.states.clear();
+    for (const name of names ?? []) this.states.delete(name);
+  }
+
+  /** @param {string} name @param {string} next */
+  rename(name, next) {
+    const state = this.states.get(name);
+    if (state) this.states.set(next, state);
+    this.states.delete(name);
+    if (this.name === name) this.name = next;
   }
 
   /** Marks the line of an error, or none. @param {Place | null} place */

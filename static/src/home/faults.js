@@ -10,10 +10,14 @@ export class Faults {
   /**
    * @param {HTMLFormElement} form
    * @param {SourceEditor} editor
+   * @param {{entry: () => string, active: () => string, open: (file: string) => void}} files
    */
-  constructor(form, editor) {
+  constructor(form, editor, files) {
     this.form = form;
     this.editor = editor;
+    this.files = files;
+    /** @type {import("./state.js").SourceError | null} */
+    this.fault = null;
     form.addEventListener("input", (event) => {
       if (event.target instanceof Element && event.target.hasAttribute("aria-invalid")) this.clear();
     });
@@ -29,18 +33,30 @@ export class Faults {
   }
 
   /**
-   * The source's own fault, as it is typed; null takes it away.
+   * The fault of the file that is run first, as it is typed; null takes it away.
    * @param {import("./state.js").SourceError | null} fault
    */
   source(fault) {
+    this.fault = fault;
     const strip = this.form.querySelector('[data-field-error="source"]');
     if (!(strip instanceof HTMLElement)) return;
     strip.hidden = !fault;
-    this.editor.mark(fault?.line ? { line: fault.line, column: fault.column } : null);
+    const file = this.files.entry();
+    const place = fault?.line ? { line: fault.line, column: fault.column } : null;
+    const here = this.files.active() === file;
+    this.editor.mark(here ? place : null);
     if (!fault) return strip.replaceChildren();
-    const place = fault.line ? { line: fault.line, column: fault.column } : null;
-    const jump = place && el("button", { type: "button", class: "quiet", onclick: () => this.editor.show(place) }, `line ${place.line}`);
+    const go = () => {
+      if (this.files.active() !== file) this.files.open(file);
+      if (place) this.editor.show(place);
+    };
+    const jump = place && el("button", { type: "button", class: "quiet", onclick: go }, here ? `line ${place.line}` : `${file} line ${place.line}`);
     strip.replaceChildren(...(jump ? [jump] : []), fault.message);
+  }
+
+  /** Shows it again, once another file is in the editor. */
+  again() {
+    this.source(this.fault);
   }
 
   /** Shows why a submission was refused. @param {unknown} error */

@@ -32,7 +32,7 @@ export class Kernels {
     this.origin = "launch";
     /** @type {AbortController | null} */
     this.request = null;
-    this.later = debounce(250, (/** @type {string} */ source) => void this.discover(source));
+    this.later = debounce(250, (/** @type {import("./state.js").Sources} */ sources) => void this.discover(sources));
     parts.select.addEventListener("change", () => this.show());
     parts.origin.addEventListener("click", (event) => {
       const button = event.target instanceof Element ? event.target.closest("button") : null;
@@ -70,14 +70,14 @@ export class Kernels {
 
   /**
    * Asks the server for the kernels of a source; an answer that comes too late is dropped.
-   * @param {string} source
+   * @param {import("./state.js").Sources} sources
    * @param {string | null} [wanted] the kernel to choose
    */
-  async discover(source, wanted = null) {
+  async discover(sources, wanted = null) {
     this.request?.abort();
     const request = (this.request = new AbortController());
     try {
-      const found = await api("/kernels", { body: { source }, signal: request.signal });
+      const found = await api("/kernels", { body: sources, signal: request.signal });
       if (request.signal.aborted) return;
       this.found = found;
     } catch (error) {

@@ -1,36 +1,53 @@
 // Where the source on the page comes from: an example, an earlier trace, or what was last typed here.
 import { api } from "../lib/api.js";
+import { FIRST, single } from "./files.js";
 
 /** @typedef {import("./state.js").Example} Example */
 /** @typedef {import("./state.js").Value} Value */
 
+/** @typedef {import("./files.js").Package} Package */
+
 /**
  * @typedef {object} Start
- * @property {string} source
+ * @property {Package} package
  * @property {string | null} [kernel]
  * @property {Record<string, string> | null} [args] given arguments and constexprs, null for the launch code's own
  * @property {Record<string, Value>} [options]
  * @property {string[] | null} [targets]
  */
 
+// A lone file is kept as its text, more of them as JSON.
 const DRAFT = "draft";
+const PACKAGE = "draft-package";
 
-/** @param {string} source */
-export function saveDraft(source) {
+/** @param {Package} made */
+export function saveDraft(made) {
+  const lone = Object.keys(made.files).length === 1 && made.entry === FIRST && made.module === null;
   try {
-    localStorage.setItem(DRAFT, source);
+    if (lone) localStorage.removeItem(PACKAGE);
+    localStorage.setItem(lone ? DRAFT : PACKAGE, lone ? made.files[FIRST] : JSON.stringify(made));
   } catch {
     // Storage may be off or full; the draft is only a convenience.
   }
 }
 
-/** @returns {string | null} */
+/** @returns {Package | null} */
 export function readDraft() {
   try {
-    return localStorage.getItem(DRAFT);
+    const made = localStorage.getItem(PACKAGE);
+    if (made !== null) return asPackage(JSON.parse(made));
+    const source = localStorage.getItem(DRAFT);
+    return source === null ? null : single(source);
   } catch {
     return null;
   }
+}
+
+/** Takes a package that was kept in the browser, if it is one. @param {any} made @returns {Package | null} */
+export function asPackage(made) {
+  const texts = Object.values(made?.files ?? {});
+  const sound = texts.length > 0 && texts.every((text) => typeof text === "string") && typeof made.files[made.entry] === "string";
+  return sound ? { files: made.files, entry: made.entry, module: typeof made.module === "string" ? made.module : null } : null;
 }
 
 /**
@@ -43,15 +60,23 @@ export async function fromTrace(id, offered) {
   const trace = await api(`/traces/${encodeURIComponent(id)}`);
   const manifest = trace.manifest;
   if (!manifest) throw new Error(`Trace ${id} is not finished yet; open it again when it is.`);
-  const response = await fetch(`/api/v1/traces/${encodeURIComponent(id)}/texts/${manifest.kernel.source}`);
-  if (!response.ok) throw new Error(`The source of trace ${id} is not stored here any more.`);
+  const { kernel } = manifest;
+  const list = [{ name: kernel.file, digest: kernel.source }, ...kernel.files];
+  const texts = await Promise.all(list.map(async ({ name, digest }) => [name, await textOf(id, digest)]));
   return {
-    source: await response.text(),
-    kernel: manifest.kernel.name,
-    args: manifest.kernel.origin === "given" ? givenArguments(manifest.kernel.arguments) : null,
+    package: { files: Object.fromEntries(texts), entry: kernel.file, module: kernel.module },
+    kernel: kernel.name,
+    args: kernel.origin === "given" ? givenArguments(kernel.arguments) : null,
     options: changed(manifest.options, offered, manifest.target.backend),
     targets: [manifest.target.arch],
   };
+}
+
+/** @param {string} id @param {string} digest */
+async function textOf(id, digest) {
+  const response = await fetch(`/api/v1/traces/${encodeURIComponent(id)}/texts/${digest}`);
+  if (!response.ok) throw new Error(`The source of trace ${id} is not stored here any more.`);
+  return response.text();
 }
 
 /** @param {{name: string, type: string, divisibility: number | null, pointer_range: number | null, value: Value}[]} list */

@@ -8,11 +8,14 @@
 /** @typedef {{name: string, type: string, defaults: Record<string, unknown>, values: Record<string, unknown[]>}} Option by back end */
 /** @typedef {{backends: {name: string, vendor: string}[], options: Option[], default: string[]}} Offer what GET /targets answers */
 /** @typedef {string | number | boolean | null} Value */
+/** @typedef {{source: string} | {files: Record<string, string>, file: string}} Sources what POST /kernels takes */
 
 /**
  * @typedef {object} CompileRequest the body of POST /compiles
- * @property {string} source
- * @property {string} [file]
+ * @property {string} [source]
+ * @property {Record<string, string>} [files] a package, by path
+ * @property {string} [file] the one of them to start with
+ * @property {string} [module] an installed library's
  * @property {string} [kernel]
  * @property {Record<string, string>} [args]
  * @property {Record<string, Value>} [constexprs]

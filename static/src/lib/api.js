@@ -18,10 +18,10 @@ export class ApiError extends Error {
 
 /**
  * @param {string} path below /api/v1, as `/traces/abc`, or a whole path of a page's JSON twin
- * @param {{body?: unknown, signal?: AbortSignal}} [options] a body makes it a POST
+ * @param {{body?: unknown, data?: Blob, signal?: AbortSignal}} [options] a body, or data as it is, makes it a POST
  * @returns {Promise<any>} the parsed JSON
  */
-export async function api(path, { body, signal } = {}) {
+export async function api(path, { body, data: blob, signal } = {}) {
   const url = path.startsWith("/api/") || /\.json($|\?)/.test(path) ? path : `/api/v1${path}`;
   /** @type {RequestInit} */
   const init = { headers: { accept: "application/json" }, signal };
@@ -29,6 +29,10 @@ export async function api(path, { body, signal } = {}) {
     init.method = "POST";
     init.headers = { accept: "application/json", "content-type": "application/json" };
     init.body = JSON.stringify(body);
+  } else if (blob) {
+    init.method = "POST";
+    init.headers = { accept: "application/json", "content-type": blob.type };
+    init.body = blob;
   }
   const response = await reach(url, init);
   const text = await response.text();

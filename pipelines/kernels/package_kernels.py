@@ -1,0 +1,59 @@
+"""The kernels of a package: those of the file to start with, and those that it launches from the others."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping
+
+from pipelines.kernels.discover import MAX_KERNELS, Discovery, discover
+
+_LAUNCHERS = ("warmup", "run")
+
+
+def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
+    """Return the kernels of all files, the entry's first; nothing runs.
+
+    A kernel of another file is a helper unless some file launches it by its name. Where the entry can be read and
+    another file cannot, that one's fault is told.
+    """
+    first = discover(files[entry])
+    if first.error:
+        return first
+    others = {path: text for path, text in sorted(files.items()) if path != entry and "jit" in text}
+    found = {path: discover(text) for path, text in others.items()}
+    launched = {name for text in (files[entry], *others.values()) for name in _launched(text)}
+    kernels = [kernel.model_copy(update={"launched": kernel.name in launched}) for kernel in first.kernels]
+    taken = {kernel.name for kernel in kernels}
+    for made in found.values():
+        for kernel in made.kernels:
+            if kernel.name not in taken:
+                taken.add(kernel.name)
+                is_launched = kernel.name in launched
+                kernels.append(kernel.model_copy(update={"launched": is_launched, "helper": not is_launched}))
+    faults = [(path, made.error) for path, made in found.items() if made.error]
+    error = None
+    if faults:
+        path, fault = faults[0]
+        at = f"{path}:{fault.line}" if fault.line else path
+        error = fault.model_copy(update={"message": f"{at}: {fault.message}", "line": None, "column": None})
+    launches = any(kernel.launched for kernel in kernels)
+    return first.model_copy(update={"kernels": tuple(kernels[:MAX_KERNELS]), "launches": launches, "error": error})
+
+
+def _launched(text: str) -> Iterator[str]:
+    """Yield the names in ``kernel[grid](...)``, ``module.kernel[grid](...)`` and ``kernel.warmup(...)``."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # told by discover
+        return
+    for node in ast.walk(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Subscript) or (isinstance(called, ast.Attribute) and called.attr in _LAUNCHERS):
+            held = called.value
+            if isinstance(held, ast.Name):
+                yield held.id
+            elif isinstance(held, ast.Attribute):
+                yield held.attr
