@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from pipelines.kernels.discover import MAX_KERNELS, Discovery, discover
+from pipelines.kernels.discover import MAX_KERNELS, Discovery, discover, reading
 
 _LAUNCHERS = ("warmup", "run")
 
@@ -17,11 +17,12 @@ def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
     A kernel of another file is a helper unless some file launches it by its name. Where the entry can be read and
     another file cannot, that one's fault is told.
     """
-    first = discover(files[entry])
+    read = reading(files)
+    first = discover(files[entry], entry, read)
     if first.error:
         return first
     others = {path: text for path, text in sorted(files.items()) if path != entry and "jit" in text}
-    found = {path: discover(text) for path, text in others.items()}
+    found = {path: discover(text, path, read) for path, text in others.items()}
     launched = {name for text in (files[entry], *others.values()) for name in _launched(text)}
     kernels = [kernel.model_copy(update={"launched": kernel.name in launched}) for kernel in first.kernels]
     taken = {kernel.name for kernel in kernels}

@@ -29,6 +29,8 @@ export function onDrop(host, take) {
   host.addEventListener("dragleave", (event) => {
     if (!(event.relatedTarget instanceof Node) || !host.contains(event.relatedTarget)) delete host.dataset.drop;
   });
+  // Also where another part of the page takes the drop.
+  addEventListener("drop", () => delete host.dataset.drop, true);
   // Before the editor, which would paste the files' text.
   host.addEventListener(
     "drop",
@@ -36,7 +38,6 @@ export function onDrop(host, take) {
       if (!carries(event) || !event.dataTransfer) return;
       event.preventDefault();
       event.stopPropagation();
-      delete host.dataset.drop;
       const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
       take(entries.some((entry) => entry.isDirectory) ? readFolders(entries) : readFiles([...event.dataTransfer.files]));
     },
