@@ -181,7 +181,7 @@ def test_an_installed_module_opens_by_its_name(page: Page) -> None:
     field.press("Enter")
     expect(tab(page, "triton/tools/ragged_tma.py")).to_be_visible()
     expect(editor(page)).to_contain_text("ragged")
-    expect(kernel(page).locator("option", has_text="load_ragged")).to_have_count(1)
+    expect(kernel(page).locator("option", has_text="store_ragged")).to_have_count(1)
     page.reload()
     expect(field).to_have_value("triton.tools.ragged_tma")
 
