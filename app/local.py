@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sqlalchemy import delete, select
 
-from app import compiles, replies, workers
+from app import added, addenda, addendum_jobs, compiles, replies, workers
+from app.added import LlvmPassesReply, PassTimesReply
+from app.addendum_jobs import Kind
 from app.config import Settings
-from app.models import FINAL, Event, Trace
+from app.errors import ApiError
+from app.models import FINAL, AddendumJob, Event, Trace
 from app.processes import Signals, owner_only
 from app.runner import Runner
 from app.services import Services
@@ -45,22 +48,51 @@ class LocalCompiler:
         with self.services.database.write() as session:
             compiles.check(request, workers.facts(session))
             made = submit(session, self.services.blobs, request)
+        self._do_all(lambda: self._unfinished(made), lambda: self._drop(made))
+        with self.services.database.read() as session:
+            return made.group, replies.get_group(session, made.group)[1]
+
+    def add(self, trace_id: str, kind: Kind) -> LlvmPassesReply | PassTimesReply:
+        """Add LLVM's passes or pass times to a finished trace; return what is there then, or why it is not.
+
+        Raises:
+            Interrupted: SIGINT or SIGTERM came.
+        """
+        with suppress(ApiError):  # the reply says why it cannot be had
+            addenda.request(self.services, trace_id, kind)
+            self._do_all(lambda: self._unmade(trace_id, kind), lambda: self._forget(trace_id, kind))
+        tell = added.pass_times if kind == "pass-times" else added.llvm_passes
+        with self.services.database.read() as session:
+            return tell(self.services, session, replies.get_trace(session, trace_id))
+
+    def _unmade(self, trace_id: str, kind: Kind) -> list[str]:
+        with self.services.database.read() as session:
+            content = replies.get_trace(session, trace_id).content or ""
+            job = addendum_jobs.find(session, content, kind)
+        return [addendum_jobs.PREFIX + job.id] if job and job.status in addendum_jobs.BUSY else []
+
+    def _forget(self, trace_id: str, kind: Kind) -> None:
+        """Forget what was interrupted, so that no server makes it later."""
+        with self.services.database.write() as session:
+            mine = AddendumJob.trace_id == trace_id, AddendumJob.kind == kind
+            session.execute(delete(AddendumJob).where(*mine, AddendumJob.status.in_(addendum_jobs.BUSY)))
+
+    def _do_all(self, waiting: Callable[[], list[str]], drop: Callable[[], None]) -> None:
+        """Do what ``waiting`` names until it names nothing; ``drop`` it where a signal comes."""
         pool = ThreadPoolExecutor(THREADS)
         try:
-            self._compile_all(made, pool)
+            self._do_in(pool, waiting)
         except BaseException:  # a signal too must leave nothing running; it is raised again
             self._runner.abandon()
             self._compiler.close()
             pool.shutdown(wait=False, cancel_futures=True)
-            self._drop(made)
+            drop()
             raise
         pool.shutdown()
-        with self.services.database.read() as session:
-            return made.group, replies.get_group(session, made.group)[1]
 
-    def _compile_all(self, made: Submission, pool: ThreadPoolExecutor) -> None:
-        while waiting := self._unfinished(made):
-            running = {pool.submit(self._runner.run, trace) for trace in waiting}
+    def _do_in(self, pool: ThreadPoolExecutor, unfinished: Callable[[], list[str]]) -> None:
+        while waiting := unfinished():
+            running = {pool.submit(self._runner.run, message) for message in waiting}
             while running:
                 with self._signals.interruptible():
                     done, running = wait(running, timeout=workers.HEARTBEAT_SECONDS)
@@ -68,7 +100,7 @@ class LocalCompiler:
                     future.result()
                 with self.services.database.write() as session:
                     workers.beat(session, self._worker)
-            if self._unfinished(made) == waiting:
+            if unfinished() == waiting:
                 with self._signals.interruptible():
                     time.sleep(POLL_SECONDS)  # another worker has them
 

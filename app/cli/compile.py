@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from app.cli import added
 from app.cli.files import read_files
 from app.cli.options import home_option, json_option, settings, trust_option
 from app.config import Settings
 
 if TYPE_CHECKING:
+    from app.addendum_jobs import Kind
     from app.blobs import BlobStore
     from app.models import Trace
+
+KINDS: tuple[Kind, ...] = ("llvm-passes", "pass-times")
 
 
 @click.command("compile")
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 @click.option("--target", "targets", multiple=True, help="Chip, such as sm_90 or gfx942; several make a group.")
 @click.option("--option", "options", multiple=True, metavar="K=V", help="Compiler option: num_warps=8.")
 @click.option("--fresh", is_flag=True, help="Compile even what was compiled before.")
+@click.option("--llvm-passes", is_flag=True, help="Keep the IR after each of LLVM's own passes, too.")
+@click.option("--pass-times", is_flag=True, help="Time the passes in three more compilations without dumps.")
 @click.option("-o", "output", type=click.Path(), help="Write the trace to a file, or several traces into a folder.")
 @home_option
 @trust_option
@@ -55,7 +62,8 @@ def command(
         **({"targets": flags["targets"]} if flags["targets"] else {}),
         "fresh": flags["fresh"],
     }
-    ok = compile_all(settings(home, trust_code=trust_code), body, output, as_json)
+    kinds = tuple(kind for kind in KINDS if flags[kind.replace("-", "_")])
+    ok = compile_all(settings(home, trust_code=trust_code), body, output, as_json, kinds)
     raise SystemExit(0 if ok else 1)
 
 
@@ -70,8 +78,10 @@ def sources(paths: tuple[str, ...], entry: str | None, module: str | None) -> di
     return {"module": module}
 
 
-def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_json: bool) -> bool:
-    """Compile and print; return whether every trace is ok."""
+def compile_all(
+    chosen: Settings, body: dict[str, Any], output: str | None, as_json: bool, kinds: Sequence[Kind] = ()
+) -> bool:
+    """Compile, add what ``kinds`` name, and print; return whether every trace is ok and has what was to be added."""
     from pydantic import ValidationError
 
     from app.errors import ApiError
@@ -83,6 +93,7 @@ def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_j
         request = CompileRequest(**body)
         with local_compiler(chosen) as compiler:
             group, traces = compiler.compile(request)
+            told = [(trace.id, compiler.add(trace.id, kind)) for trace in traces for kind in kinds]
             blobs = compiler.services.blobs
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
@@ -92,26 +103,30 @@ def compile_all(chosen: Settings, body: dict[str, Any], output: str | None, as_j
         raise (click.UsageError if error.status == 422 else click.ClickException)(str(error)) from None
     except SandboxUnavailable as error:
         raise click.ClickException(str(error)) from None
-    (print_json if as_json else print_text)(blobs, group, traces)
+    (print_json if as_json else print_text)(blobs, group, traces, told)
+    click.echo("".join(f"{line}\n" for line in added.failures(told)), err=True, nl=False)
     if output:
         write_files(blobs, traces, Path(output))
-    return all(trace.status == "ok" for trace in traces)
+    return all(trace.status == "ok" for trace in traces) and all(reply.status == "done" for _, reply in told)
 
 
-def print_json(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
+def print_json(blobs: BlobStore, group: str, traces: list[Trace], told: added.Told) -> None:
     """Print the group with its manifests; a trace without one is told by its status and failure."""
-    told = [
+    manifests = [
         json.loads(blobs.open(trace.content).manifest.model_dump_json(by_alias=True))
         if trace.content
         else {"status": trace.status, "target": {"arch": trace.target}, "failure": trace.failure}
         for trace in traces
     ]
-    click.echo(json.dumps({"group": group, "traces": told}))
+    data: dict[str, Any] = {"group": group, "traces": manifests}
+    if told:
+        data["addenda"] = [{"trace": trace, **reply.model_dump(mode="json")} for trace, reply in told]
+    click.echo(json.dumps(data))
     for trace in traces:
         _explain(blobs, trace)
 
 
-def print_text(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
+def print_text(blobs: BlobStore, group: str, traces: list[Trace], told: added.Told) -> None:
     """Print a trace with its passes and its permalink, or a line for each of several."""
     from app.cli.text import describe, signature, table
 
@@ -126,6 +141,7 @@ def print_text(blobs: BlobStore, group: str, traces: list[Trace]) -> None:
         click.echo(f"/t/{traces[0].id}\n{describe(blobs.open(traces[0].content))}")
     else:
         click.echo(f"/t/{traces[0].id}")
+    click.echo("".join(f"{line}\n" for line in ["", *added.lines(told)] if told), nl=False)
     for trace in traces:
         _explain(blobs, trace)
 

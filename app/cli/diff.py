@@ -23,7 +23,7 @@ from pipelines.tracefile import TraceFile
 @json_option
 def command(trace: str, before: str, after: str, home: str | None, as_json: bool) -> None:
     """Compare two texts of a trace by line, names and locations aside: loupe diff TRACE ttgir:3 ttgir:9."""
-    file = open_trace(trace, settings(home))
+    file = open_trace(trace, settings(home), extended=True)
     try:
         sides = [_lines(file, file.manifest.resolve(address)) for address in (before, after)]
     except TraceError as error:

@@ -28,7 +28,7 @@ def command(trace: str, home: str | None, as_json: bool, raw: bool, **chosen: st
     address, stage, artifact = chosen["address"], chosen["stage"], chosen["artifact"]
     if sum(name is not None for name in chosen.values()) > 1:
         raise click.UsageError("--pass, --stage and --artifact exclude one another")
-    file = open_trace(trace, settings(home))
+    file = open_trace(trace, settings(home), extended=bool(address or stage))
     try:
         if stage:
             address = f"{stage}:{len(file.manifest.stage(stage).passes)}"

@@ -11,6 +11,8 @@ import click
 
 from app.config import MAX_UPLOAD_BYTES, Settings
 from app.ids import PERMALINK
+from pipelines.addedfile import ExtendedTrace
+from pipelines.addenda import LlvmPasses
 from pipelines.dumps.sass import strip_encodings
 from pipelines.trace import Snapshot, TraceError
 from pipelines.tracefile import TraceFile
@@ -18,15 +20,18 @@ from pipelines.tracefile import TraceFile
 TIMEOUT_SECONDS = 60
 
 
-def open_trace(name: str, settings: Settings) -> TraceFile:
-    """Open a trace by its file, its id or its URL; raise click.ClickException saying why it cannot be."""
+def open_trace(name: str, settings: Settings, *, extended: bool = False) -> TraceFile:
+    """Open a trace by its file, its id or its URL; raise click.ClickException saying why it cannot be.
+
+    ``extended`` takes LLVM's passes with it, where the trace is of this home and has them.
+    """
     try:
         if name.startswith(("http://", "https://")):
             file = TraceFile(_download(name))
         elif Path(name).is_file():
             file = TraceFile.open(Path(name))
         else:
-            file = _from_home(name.removeprefix("/t/"), settings)
+            file = _from_home(name.removeprefix("/t/"), settings, extended)
         file.verify()
     except TraceError as error:
         raise click.ClickException(f"{name}: {error}") from None
@@ -69,8 +74,9 @@ def error_message(error: urllib.error.HTTPError) -> str:
         return error.reason
 
 
-def _from_home(trace_id: str, settings: Settings) -> TraceFile:
-    from app.blobs import BlobStore
+def _from_home(trace_id: str, settings: Settings, extended: bool) -> TraceFile:
+    from app.added import latest
+    from app.blobs import AddedStore, BlobStore
     from app.database import look
     from app.models import Trace
 
@@ -78,8 +84,12 @@ def _from_home(trace_id: str, settings: Settings) -> TraceFile:
         raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
     with look(settings.database) as session:
         trace = session.get(Trace, trace_id)
+        addendum = latest(session, trace.content or "", "llvm-passes") if trace and extended else None
     if trace is None:
         raise click.ClickException(f"{trace_id}: there is no such file, and no such trace in {settings.home}")
     if trace.content is None:
         raise click.ClickException(f"{trace_id} has no IR: it is {trace.status}")
-    return BlobStore(settings.blobs).open(trace.content)
+    file = BlobStore(settings.blobs).open(trace.content)
+    if isinstance(addendum, LlvmPasses):
+        return ExtendedTrace(file, AddedStore(settings.added).open(addendum.file))
+    return file

@@ -46,6 +46,7 @@ def test_llvm_passes_are_asked_for_stepped_through_and_there_after_a_reload(page
     trace.expect_at(first)
     trace.expect_mode("diff")
     expect(page.locator("#right .cm-line.is-added").first).to_be_visible()
+    expect(page.locator("#chips")).to_contain_text(f"{rows[first]['minus']} line")
     trace.press("J")
     trace.expect_at(changed[1])
     trace.press("K", "k")

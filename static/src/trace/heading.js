@@ -127,8 +127,16 @@ function quiet({ pass, facts, address, syntax }) {
   if (!pass && address.endsWith(":0")) return "what the stage's first pass received";
   if (!pass) return syntax === "text" ? "a log" : "made from the last stage";
   if (pass.failed) return "failed";
+  if (pass.fragment) return "only the part of the module that the pass ran on, which is compared with nothing";
+  if (facts?.changed && syntax !== "mlir") return changedLines(facts);
   if (facts?.changed) return "no operation was added or removed; operands or attributes changed";
   return facts?.renamed ? `changed nothing but names, in ${plural(facts.renamed, "line")}` : "changed nothing";
+}
+
+/** @param {import("./types.js").Snapshot} facts of a text whose operations are not counted */
+function changedLines({ plus, minus }) {
+  if (!plus && !minus) return "another form of the program, not compared line by line";
+  return `${plural(plus, "line")} added, ${plural(minus, "line")} removed`;
 }
 
 /** @param {import("./model.js").Entry} entry */
