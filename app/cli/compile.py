@@ -135,8 +135,8 @@ def print_text(blobs: BlobStore, group: str, traces: list[Trace], told: added.To
         click.echo("\n".join(table(traces, manifests)))
         click.echo(f"\n/g/{group}: {len(traces)} traces")
         for name, manifest in {made.kernel.name: made for made in manifests if made}.items():
-            told = list(signature(manifest))
-            click.echo("\n".join(["", f"{name}:", *told]) if told else "", nl=bool(told))
+            guessed = list(signature(manifest))
+            click.echo("\n".join(["", f"{name}:", *guessed]) if guessed else "", nl=bool(guessed))
     elif traces[0].content and traces[0].status == "ok":
         click.echo(f"/t/{traces[0].id}\n{describe(blobs.open(traces[0].content))}")
     else:
