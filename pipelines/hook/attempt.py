@@ -30,6 +30,8 @@ DUMP = "dump.mlir"
 GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 MAX_LOG = 4 << 20
 
+_PRINTS_DEBUG_INFORMATION = (3, 5)
+
 
 class Attempt:
     """A call of ``triton.compile``. Until Triton has found nothing in its cache, ``begin``, there is no folder.
@@ -123,7 +125,7 @@ class Attempt:
     def keep_unfinished(self) -> None:
         """Write what the passes left where the stage failed after them: its last pass has no successor to show it."""
         if self._left is not None and self.stage in UNFINISHED:
-            write_output(self.folder, UNFINISHED[self.stage], str(self._left))
+            write_output(self.folder, UNFINISHED[self.stage], _printed(self._left))
 
     def _write_others(self, ir: str) -> None:
         self._made["files"] = {}
@@ -144,7 +146,7 @@ class Attempt:
 
     def keep_dialect(self, module: Any) -> None:
         """The module is handed to LLVM."""
-        write_output(self.folder, UNFINISHED["llvm-dialect"], str(module))
+        write_output(self.folder, UNFINISHED["llvm-dialect"], _printed(module))
         self._left = None
         self.log.write("stage-end", stage="llvm-dialect")
         self.log.write("stage-begin", stage="llvm-ir")
@@ -171,6 +173,15 @@ class Attempt:
         self._write_made()
         self.log.close()
         self._left, self._metadata = None, {}
+
+
+def _printed(module: Any) -> str:
+    """Return a module's text; without locations before Triton 3.5, which may crash printing LLVM's debug ones."""
+    import triton
+
+    if tuple(map(int, triton.__version__.split(".")[:2])) < _PRINTS_DEBUG_INFORMATION:
+        return str(module.str_nodebug())
+    return str(module)
 
 
 def _shown(arguments: Any) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 from collections.abc import Iterable
 from typing import Any
 
 from .json_safe import json_safe
-from .values import constant, described, short
+from .values import Values
 
+VALUES = Values()
 MAX_CAUSES = 16
 MAX_MESSAGE = 20_000
 
@@ -19,16 +19,11 @@ def arguments_of(source: Any) -> list[dict[str, Any]]:
     function = getattr(source, "fn", None)
     if function is None:
         return []
-    return [_argument(name, _type(source, name, index), (index,), source) for index, name in enumerate(_names(source))]
+    return [_argument(n, source.signature.get(n, "constexpr"), (i,), source) for i, n in enumerate(_names(source))]
 
 
 def _names(source: Any) -> list[str]:
     return list(source.fn.arg_names)
-
-
-def _type(source: Any, name: str, index: int) -> Any:
-    signature = source.signature
-    return signature.get(name, signature.get(index, "constexpr"))
 
 
 def _argument(name: str, kind: Any, path: tuple[int, ...], source: Any) -> dict[str, Any]:
@@ -36,31 +31,24 @@ def _argument(name: str, kind: Any, path: tuple[int, ...], source: Any) -> dict[
         fields = getattr(kind, "_fields", range(len(kind)))
         pairs = enumerate(zip(fields, kind))  # noqa: B905 - a tuple has as many fields as members
         members = [_argument(str(field), item, (*path, index), source) for index, (field, item) in pairs]
-        return {"name": short(name), "type": written(kind), "divisibility": None, "value": None, "members": members}
-    constants = source.constants
-    value = constants.get(path, constants.get(path[0], constants.get(name))) if kind == "constexpr" else None
+        return {
+            "name": VALUES.short(name),
+            "type": written(kind),
+            "divisibility": None,
+            "value": None,
+            "members": members,
+        }
     return {
-        "name": short(name),
+        "name": VALUES.short(name),
         "type": str(kind),
-        "divisibility": _divisibility(source.attrs, path),
-        "value": constant(value),
-        "pointer_range": _named(source.attrs, path, "tt.pointer_range"),
+        "divisibility": _attribute(source, path, "tt.divisibility"),
+        "value": VALUES.constant(source.constants.get(path)) if kind == "constexpr" else None,
+        "pointer_range": _attribute(source, path, "tt.pointer_range"),
     }
 
 
-def _divisibility(attributes: Any, path: tuple[int, ...]) -> int | None:
-    """Return what divides an argument: attributes are a dictionary by path, and were an object in older versions."""
-    if isinstance(attributes, dict):
-        return _named(attributes, path, "tt.divisibility")
-    known = getattr(attributes, "divisible_by_16", None) or getattr(attributes, "arg_properties", {}).get(
-        "tt.divisibility", ()
-    )
-    return 16 if path[0] in known else None
-
-
-def _named(attributes: Any, path: tuple[int, ...], name: str) -> int | None:
-    found = attributes.get(path) or () if isinstance(attributes, dict) else ()
-    return next((item[1] for item in found if item[0] == name), None)
+def _attribute(source: Any, path: tuple[int, ...], name: str) -> int | None:
+    return next((item[1] for item in source.attrs.get(path) or () if item[0] == name), None)
 
 
 def written(kind: Any) -> str:
@@ -78,8 +66,6 @@ def options_of(options: Any) -> dict[str, Any]:
 
 def plain(options: Any) -> dict[str, Any]:
     """Return options as a dictionary."""
-    if dataclasses.is_dataclass(options) and not hasattr(options, "__dict__"):
-        return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     return dict(options if isinstance(options, dict) else options.__dict__)
 
 
@@ -91,11 +77,10 @@ def config_label(configs: Iterable[Any], source: Any, options: Any) -> str | Non
         values = config.all_kwargs()
         parts = []
         for name, value in values.items():
-            index = names.index(name) if name in names else None
-            used = constants.get((index,), constants.get(name)) if index is not None else chosen.get(name)
+            used = constants.get((names.index(name),)) if name in names else chosen.get(name)
             if used != value:
                 break
-            parts.append(f"{name}: {constant(value)}")
+            parts.append(f"{name}: {VALUES.constant(value)}")
         else:
             return ", ".join(parts)
     return None
@@ -107,7 +92,7 @@ def launch_of(source: Any, grid: Any, values: Iterable[Any]) -> dict[str, Any]:
     passed = zip(names, values)  # noqa: B905 - a launch by hand may pass fewer
     return {
         "grid": [int(size) for size in (*grid, 1, 1)[:3]],
-        "arguments": [{"name": short(name), **described(value)} for name, value in passed],
+        "arguments": [VALUES.passed(name, value) for name, value in passed],
     }
 
 
@@ -126,7 +111,13 @@ def error_of(error: BaseException, stage: str | None) -> dict[str, Any]:
         if root.__cause__ is None:
             break
         root = root.__cause__
-    return {"type": short(type(root).__name__), "message": words(root), "places": places, "stage": stage, "user": False}
+    return {
+        "type": VALUES.short(type(root).__name__),
+        "message": words(root),
+        "places": places,
+        "stage": stage,
+        "user": False,
+    }
 
 
 def words(error: Any) -> str:

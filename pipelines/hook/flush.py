@@ -35,4 +35,7 @@ class Flusher:
         manager = ir.pass_manager(self._context)
         manager.enable_debug()
         passes.common.add_cse(manager)
-        self._run(manager, self._module, "flush")
+        try:
+            self._run(manager, self._module, "flush")
+        except TypeError:  # older versions of Triton give a run no name
+            self._run(manager, self._module)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import itertools
 import os
 import secrets
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -133,9 +133,9 @@ class Recorder:
                 self._guard.tell(f"MLIR_DUMP_PATH={dump.given} is not written: the passes go to {self._directory}")
         folder = self._directory / f"{self._token}-{next(self._numbers)}"
         attempt.begin(folder, self._dump, backend, options)
-        module = sys.modules[type(backend).__module__]
-        if getattr(module, "subprocess", None) is subprocess:
-            module.subprocess = _Subprocess(self)  # type: ignore[attr-defined]
+        names = _globals(type(backend))
+        if names.get("subprocess") is subprocess:
+            names["subprocess"] = _Subprocess(self)
         for extension, function in list(stages.items()):
             if extension != GLUON_INPUT:
                 stages[extension] = self._stage(attempt, extension, function)
@@ -246,6 +246,12 @@ def _wrap(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     original = getattr(owner, name, None)
     if original is not None:
         setattr(owner, name, make(original))
+
+
+def _globals(backend: type) -> dict[str, Any]:
+    """Return the names of a backend's module, which older versions of Triton do not register as one."""
+    names: dict[str, Any] = getattr(inspect.unwrap(backend.add_stages), "__globals__", {})  # type: ignore[attr-defined]
+    return names
 
 
 def _innermost(tuner: Any) -> Any:

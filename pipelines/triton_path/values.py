@@ -9,39 +9,38 @@ from typing import Any
 
 import triton.language as tl
 from pydantic import JsonValue
-from triton.runtime.jit import JITCallable
 
-from pipelines.json_values import json_safe
+from pipelines.hook.values import FUNCTION, Values
 from pipelines.triton_path.errors import UserError
-from pipelines.triton_path.virtual import clean, short
+from pipelines.triton_path.virtual import clean
 
-FUNCTION = "function"
-_MAX_DIMENSIONS = 64
-_MAX_DEPTH = 8
 
-_DTYPES = {kind: name for name, kind in vars(tl).items() if type(kind) is tl.dtype}
+class _Named(Values):
+    """Names functions as the source knows them, and keeps the server's paths out."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+
+    def name(self, function: Any) -> str:
+        own: str = getattr(function, "__name__", "")
+        if self._namespace.get(own) is function:
+            return own
+        held = next((name for name, value in list(self._namespace.items()) if value is function), None)
+        return held or super().name(function)
+
+    def clean(self, text: str) -> str:
+        return clean(text)
 
 
 def constant(value: Any, namespace: Mapping[str, Any]) -> JsonValue:
     """Return a constexpr's value: dtypes as ``tl.float16``, functions as ``{"function": name}``, tuples as lists."""
-    value = value.value if isinstance(value, tl.constexpr) else value
-    if isinstance(value, list | tuple):
-        return [constant(item, namespace) for item in value[:1000]]
-    if isinstance(value, tl.dtype):
-        return f"tl.{_DTYPES.get(value, value)}"
-    if isinstance(value, JITCallable) or (callable(value) and hasattr(value, "__qualname__")):
-        return {FUNCTION: _function_name(value, namespace)}
-    safe = json_safe(value)
-    return clean(safe) if isinstance(safe, str) and not isinstance(value, str) else safe
+    found: JsonValue = _Named(namespace).constant(value)
+    return found
 
 
-def _function_name(function: Any, namespace: Mapping[str, Any]) -> str:
-    """Return the name by which the source knows the function, else where it is defined."""
-    own = getattr(function, "__name__", "")
-    if namespace.get(own) is function:
-        return short(own)
-    name = next((name for name, value in list(namespace.items()) if value is function), None)
-    return short(name or f"{function.__module__}.{function.__qualname__}")
+def passed(name: str, value: Any, namespace: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """Say what launch code passed: a tensor-like's dtype, shape and strides in elements, or a plain value."""
+    return _Named(namespace).passed(name, value)
 
 
 def parse_constant(name: str, value: JsonValue, namespace: Mapping[str, Any]) -> Any:
@@ -70,60 +69,3 @@ def _find_function(name: str, wanted: str, namespace: Mapping[str, Any]) -> Any:
     if not callable(found):
         raise UserError(f"{name}: the source has no function {wanted!r} to pass")
     return found
-
-
-def passed(name: str, value: Any, namespace: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Say what launch code passed: a tensor-like's dtype, shape and strides in elements, or a plain value."""
-    return {"name": short(name), **_described(value, namespace)}
-
-
-def _described(value: Any, namespace: Mapping[str, Any], depth: int = 0) -> dict[str, JsonValue]:
-    if isinstance(value, tuple | list) and depth < _MAX_DEPTH:
-        members = [_described(item, namespace, depth + 1) for item in value[:1000]]
-        return {"dtype": type(value).__name__, "value": [_member(item) for item in members]}
-    if hasattr(value, "block_shape") and hasattr(value, "base"):
-        return _descriptor(value)
-    if hasattr(value, "data_ptr"):
-        return {
-            "dtype": short(getattr(value, "dtype", "")),
-            "shape": _integers(getattr(value, "shape", None)),
-            "strides": _integers(_strides(value)),
-        }
-    return {"dtype": short(type(value).__name__), "value": constant(value, namespace)}
-
-
-def _member(described: dict[str, JsonValue]) -> JsonValue:
-    """Return a plain value as itself, a tensor or a descriptor with what is known of it."""
-    return described if "shape" in described else described["value"]
-
-
-def _descriptor(value: Any) -> dict[str, JsonValue]:
-    block: dict[str, JsonValue] = {
-        "block_shape": _integers(value.block_shape),
-        "base_strides": _integers(_strides(value.base)),
-        "padding": short(getattr(value, "padding", "zero")),
-    }
-    if hasattr(value, "layout"):
-        block["layout"] = short(value.layout)
-    return {
-        "dtype": short(getattr(value.base, "dtype", "")),
-        "shape": _integers(getattr(value, "shape", None)),
-        "strides": _integers(getattr(value, "strides", None)),
-        "value": block,
-    }
-
-
-def _strides(value: Any) -> Any:
-    strides = getattr(value, "stride", None) or getattr(value, "strides", None)
-    try:
-        return strides() if callable(strides) else strides
-    except Exception:  # the object is the user's own, and so is its method
-        return None
-
-
-def _integers(values: Any) -> Any:
-    """Return whole numbers as a list, None for what is no list of them."""
-    try:
-        return [int(value) for value in values][:_MAX_DIMENSIONS]
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -263,6 +263,23 @@ def test_threads_do_not_mix(tmp_path: Path) -> None:
         assert all(f"{block}x" in text for text in texts[:2])
 
 
+AMD = f"""{COMPILE_ADD}
+from triton.backends.compiler import GPUTarget
+standin.TARGET = GPUTarget("hip", "gfx942", 64)
+add()
+"""
+
+
+def test_amd_target_is_recorded(tmp_path: Path) -> None:
+    ended = capture(tmp_path, AMD)
+    manifest = ended.manifest("add")
+    assert manifest.status == "ok", (manifest.failure, ended.err)
+    assert (manifest.target.arch, manifest.target.backend, manifest.target.warp_size) == ("gfx942", "hip", 64)
+    assert {a.name for a in manifest.artifacts} == {"llvm-ir", "amdgcn", "hsaco"}
+    (file,) = ended.files()
+    assert [name for name in manifest.digests() if SECRET.encode() in file.blob(name)] == []
+
+
 FAILS = """
 import triton, standin, triton.language as tl
 from triton.compiler import ASTSource
@@ -365,8 +382,21 @@ def two_lines(folder: Path, recorded: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_two_lines_record_what_comes_after_them(tmp_path: Path) -> None:
-    ended = two_lines(tmp_path, "recorded")
+def hook_path() -> str:
+    """The folder that the command names, and which ``loupe_hook`` is in."""
+    done = CliRunner().invoke(main, ["capture", "--hook-path"])
+    return done.stdout.strip()
+
+
+def copied_hook(folder: Path) -> str:
+    """A folder with a copy of the hook, as on a machine without Loupe."""
+    shutil.copytree(ROOT / "pipelines" / "hook", folder / "copied" / "loupe_hook")
+    return str(folder / "copied")
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_two_lines_record_what_comes_after_them(tmp_path: Path, copied: bool) -> None:
+    ended = two_lines(tmp_path, "recorded", copied_hook(tmp_path) if copied else hook_path())
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
     done = CliRunner().invoke(main, ["import", str(tmp_path / "recorded"), "--home", str(tmp_path / "home"), "--json"])
     assert done.exit_code == 0, done.output
@@ -379,7 +409,7 @@ def test_two_lines_record_what_comes_after_them(tmp_path: Path) -> None:
 
 def test_hook_that_cannot_write_leaves_the_program_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ended = two_lines(tmp_path, str(tmp_path / "file" / "recorded"))
+    ended = two_lines(tmp_path, str(tmp_path / "file" / "recorded"), hook_path())
     assert (ended.returncode, ended.stdout) == (0, "[]\n")
     assert ended.stderr.count("loupe: ") == 1
     assert "the program goes on" in ended.stderr
