@@ -22,6 +22,10 @@ _BYTE = re.compile(rb"(?<=\.b8 )\d{1,3}")
 _END = rb"(?![\w@+~-]|\.\w)"
 _REST = rb"((?:/[^\s\"'\x00:;,()<>\\]*)?)"
 
+# What ``binary`` puts in, as a disassembler prints it: it may merge slashes.
+_DOTS = re.compile(rb'(?<=")(?:\./)+(?:\.?/)*')
+_FILLED = re.compile(rb'(?<=")(<[a-z-]+>)/+')
+
 
 class PathsError(ValueError):
     """Texts that would grow beyond all bounds."""
@@ -36,11 +40,8 @@ class Paths:
             for form in _forms(path.rstrip("/").encode(errors="surrogateescape")):
                 if form.startswith(b"/") and len(form) > 1:
                     self._shown.setdefault(form, shown.encode())
-        self._padded = {_padded(path, shown): shown for path, shown in self._shown.items()}
         alternatives = b"|".join(re.escape(form[1:]) for form in sorted(self._shown, key=len, reverse=True))
         self._pattern = re.compile(rb"(/(?:" + alternatives + rb"))" + _END + _REST) if alternatives else None
-        padded = b"|".join(map(re.escape, sorted(self._padded, key=len, reverse=True)))
-        self._made = re.compile(rb'(?<=")(' + padded + rb")(/[^\"\n]*)") if padded else None
         self._grown = 0
 
     def text(self, data: bytes) -> bytes:
@@ -60,9 +61,7 @@ class Paths:
 
     def disassembly(self, data: bytes) -> bytes:
         """Return a text made from a ``binary``, with what was put in for length's sake taken out again."""
-        if self._made is None:
-            return data
-        return self._made.sub(lambda match: _joined(self._padded[match[1]], match[2].lstrip(b"/")), data)
+        return _FILLED.sub(rb"\1/", _DOTS.sub(b"", data)) if self._pattern else data
 
     def string(self, text: str) -> str:
         """Return a message or a name with its paths replaced."""

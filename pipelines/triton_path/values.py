@@ -14,6 +14,8 @@ from pipelines.hook.values import FUNCTION, Values
 from pipelines.triton_path.errors import UserError
 from pipelines.triton_path.virtual import clean
 
+__all__ = ["FUNCTION", "constant", "parse_constant", "passed"]
+
 
 class _Named(Values):
     """Names functions as the source knows them, and keeps the server's paths out."""

@@ -361,14 +361,7 @@ print(sorted(name for name in sys.modules if name.startswith(("pydantic", "pipel
 """
 
 
-def two_lines(folder: Path, recorded: str) -> subprocess.CompletedProcess[str]:
-    path = subprocess.run(
-        [sys.executable, "-m", "app.cli", "capture", "--hook-path"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+def two_lines(folder: Path, recorded: str, path: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(TWO_LINES.format(path=path, folder=recorded))
     environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "TRITON_CACHE_DIR": str(folder / "cache")}
     return subprocess.run(
