@@ -16,6 +16,7 @@ from pipelines.kernels.torch_standin import (
     arithmetic,
     autograd,
     creation,
+    functional,
     functions,
     indexing,
     library,
@@ -132,7 +133,7 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
         "torch._dynamo": {"disable": library.passing, "allow_in_graph": library.passing},
         "torch.profiler": {"record_function": range_marker},
         "torch.nn": dict(networks.MODULES),
-        "torch.nn.functional": dict(networks.FUNCTIONAL),
+        "torch.nn.functional": dict(functional.FUNCTIONAL),
         "torch.nn.init": dict(networks.INITIALIZERS),
         "torch.nn.parameter": {"Parameter": networks.Parameter},
         "torch.nn.modules": {"Module": networks.Module},
@@ -188,7 +189,7 @@ def _top(grad_modes: dict[str, Any]) -> dict[str, Any]:
         "inf": float("inf"),
         "nan": float("nan"),
         "pi": 3.141592653589793,
-        **{name: networks.FUNCTIONAL[name] for name in ("dropout", "rms_norm", "layer_norm")},
+        **{name: functional.FUNCTIONAL[name] for name in ("dropout", "rms_norm", "layer_norm")},
     }
 
 

@@ -169,7 +169,9 @@ def nonzero(base: Tensor, *, as_tuple: bool = False) -> Any:
     columns = tuple(new([len(part)], of_scalar(1), base.device, part) for part in found)
     if as_tuple:
         return columns
-    return new([len(found[0]), base.ndim], of_scalar(1), base.device, np.stack(found, -1) if found else None)
+    places = np.stack(found) if found else None
+    made = new([base.ndim, len(found[0])], of_scalar(1), base.device, places)
+    return FUNCTIONS["t"](made)
 
 
 @operation()

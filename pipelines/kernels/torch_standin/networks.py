@@ -6,11 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipelines.kernels.torch_standin import autograd, reductions
-from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, new
-from pipelines.kernels.torch_standin.dtypes import DTYPES, default_dtype, int64
+from pipelines.kernels.torch_standin import autograd, functional
+from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor
+from pipelines.kernels.torch_standin.dtypes import DTYPES, default_dtype
 from pipelines.kernels.torch_standin.errors import MissingError
-from pipelines.kernels.torch_standin.products import made_of
 
 
 class Parameter(Tensor):
@@ -171,7 +170,7 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the product with the matrix."""
-        return linear(x, self.weight, self.bias)
+        return functional.linear(x, self.weight, self.bias)
 
 
 class LayerNorm(Module):
@@ -189,7 +188,7 @@ class LayerNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return it normalized."""
-        return like_first(x, self.weight, self.bias)
+        return functional.like_first(x, self.weight, self.bias)
 
 
 class Embedding(Module):
@@ -202,7 +201,7 @@ class Embedding(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the rows."""
-        return embedding(x, self.weight)
+        return functional.embedding(x, self.weight)
 
 
 class Sequential(Module):
@@ -238,95 +237,6 @@ class ModuleList(Module):
     def append(self, module: Any) -> None:
         """Add one."""
         self._modules[str(len(self._modules))] = module
-
-
-def linear(x: Tensor, weight: Tensor, bias: Any = None) -> Tensor:
-    """Return ``x @ weight.T + bias``."""
-    shape = [*x.shape[:-1], weight.shape[0]] if weight.ndim > 1 else [*x.shape[:-1]]
-    return made_of([x, weight, *([] if bias is None else [bias])], shape, x.dtype)
-
-
-def embedding(places: Tensor, weight: Tensor, *_: Any, **__: Any) -> Tensor:
-    """Return rows by their numbers."""
-    return made_of([weight, places], [*places.shape, *weight.shape[1:]], weight.dtype)
-
-
-def like_first(x: Tensor, *rest: Any, **__: Any) -> Tensor:
-    """Return a result of the first operand's shape and type, its values not known."""
-    tensors = [x, *(item for item in rest if isinstance(item, Tensor))]
-    return made_of(tensors, x.shape, x.dtype)
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> Tensor:
-    """Return a result of ``scaled_dot_product_attention``'s shape."""
-    return made_of([query, key, value], [*query.shape[:-1], value.shape[-1]], query.dtype)
-
-
-def loss(prediction: Tensor, target: Any, *_: Any, reduction: str = "mean", **__: Any) -> Tensor:
-    """Return a loss: one number, or one for each row."""
-    rows = prediction.shape[:1] if isinstance(target, Tensor) and target.ndim < prediction.ndim else prediction.shape
-    shape = rows if reduction == "none" else ()
-    return autograd.record(new(shape, prediction.dtype, prediction.device), [prediction])
-
-
-def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
-    """Return rows with a single 1."""
-    count = num_classes if num_classes >= 0 else int(x.values("one_hot()").max()) + 1
-    return made_of([x], [*x.shape, count], int64)
-
-
-def pad(x: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Return it with a margin."""
-    del mode, value
-    shape = [*x.shape]
-    for i in range(len(pad) // 2):
-        shape[-1 - i] += pad[2 * i] + pad[2 * i + 1]
-    return made_of([x], shape, x.dtype)
-
-
-def glu(x: Tensor, dim: int = -1) -> Tensor:
-    """Return one half gated by the other."""
-    shape = [*x.shape]
-    shape[dim] //= 2
-    return made_of([x], shape, x.dtype)
-
-
-_LIKE = (
-    "gelu",
-    "silu",
-    "elu",
-    "leaky_relu",
-    "softplus",
-    "hardswish",
-    "mish",
-    "selu",
-    "relu6",
-    "logsigmoid",
-    "softsign",
-)
-_NORMS = ("layer_norm", "rms_norm", "group_norm", "batch_norm", "normalize", "dropout", "instance_norm", "hardtanh")
-_LOSSES = (
-    "cross_entropy",
-    "nll_loss",
-    "mse_loss",
-    "l1_loss",
-    "kl_div",
-    "binary_cross_entropy_with_logits",
-    "smooth_l1_loss",
-)
-FUNCTIONAL: dict[str, Any] = {
-    **dict.fromkeys((*_LIKE, *_NORMS), like_first),
-    **dict.fromkeys(_LOSSES, loss),
-    **{name: FUNCTIONS[name] for name in ("relu", "sigmoid", "tanh")},
-    "softmax": reductions.softmax,
-    "log_softmax": reductions.log_softmax,
-    "linear": linear,
-    "embedding": embedding,
-    "scaled_dot_product_attention": attention,
-    "one_hot": one_hot,
-    "pad": pad,
-    "glu": glu,
-}
 
 
 def _initializer(tensor: Tensor, *_: Any, **__: Any) -> Tensor:
