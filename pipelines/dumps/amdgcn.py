@@ -33,6 +33,7 @@ _ERROR = re.compile(
     rf"^{ASSEMBLER}:([0-9]{{1,9}}):([0-9]{{1,9}}): (?:fatal )?error: ([^\n]{{0,4000}})[^\n]*\n?([^\n]{{0,4000}})",
     re.MULTILINE,
 )
+_SAID = re.compile(r"^error: ([^\n]{1,4000})", re.MULTILINE)
 _OCCUPANCY = re.compile(r"^; Occupancy: (\d{1,4})$", re.MULTILINE)
 
 
@@ -102,6 +103,19 @@ def parse_errors(stderr: str) -> list[Diagnostic]:
             address="amdgcn",
         )
         for found in itertools.islice(_ERROR.finditer(stderr), MAX_ERRORS)
+    ]
+
+
+def parse_complaints(stderr: str) -> list[Diagnostic]:
+    """Return the errors that LLVM's back end says without a place, and after which it goes on all the same."""
+    said = dict.fromkeys(found[1].strip() for found in itertools.islice(_SAID.finditer(stderr), MAX_ERRORS))
+    return [
+        Diagnostic(
+            severity="error",
+            message=f"{words}; LLVM went on, and the code lacks what it could not make",
+            address="amdgcn",
+        )
+        for words in said
     ]
 
 

@@ -14,6 +14,8 @@ from pipelines.triton_path.removed import hint_of
 from pipelines.triton_path.stages import unprinted_stage
 from pipelines.triton_path.targets import ASSEMBLIES, BINARIES
 
+# What Triton raises where MLIR has said the reason on stderr.
+_SILENT = ("PassManager::run failed", "error encountered during parsing")
 _SMALLER = "Submit it again with smaller tiles or fewer stages; what is shown came before the limit."
 
 
@@ -90,9 +92,9 @@ def _error(output: Output, stage: str | None, address: str | None) -> Failure:
         return Failure(kind="disk", stage=stage, address=address, message=message)
     if error.type == "PTXASError" or error.stage == "hsaco":
         message = refusal(output)
-    elif error.type == "RuntimeError" and message == "PassManager::run failed":
+    elif error.type == "RuntimeError" and message in _SILENT:
         errors = [d.message for d in parse_diagnostics(output.stderr) if d.severity == "error"]
-        message = errors[0] if errors else "the pass failed without saying why"
+        message = errors[0] if errors else f"{message}, without saying why"
     elif not error.user and error.type != "CompilationError":
         message = message if message.startswith(error.type) else f"{error.type}: {message}"
     return Failure(kind="error", stage=stage, address=address, message=message, hint=hint_of(message))

@@ -149,6 +149,8 @@ def _diagnostics(output: Output, failure: Failure | None) -> Iterable[Diagnostic
         yield Diagnostic(severity=note.severity, message=note.message, file=note.file, line=note.line, column=column)
     for name in output.oversize:
         yield Diagnostic(severity="warning", message=f"{name} is larger than {MAX_ARTIFACT >> 20} MB and was not kept")
+    if "amdgcn" in output.artifacts:
+        yield from amdgcn.parse_complaints(output.stderr)
     for item in parse_diagnostics(output.stderr):
         if item.file == amdgcn.ASSEMBLER:
             continue

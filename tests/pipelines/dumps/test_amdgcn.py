@@ -95,6 +95,13 @@ def test_errors_of_the_assembler_name_the_code() -> None:
     assert (first.file, first.address, second.line) == ("kernel.amdgcn", "amdgcn", 52)
 
 
+def test_errors_without_a_place_are_told_once() -> None:
+    stderr = "noise\nerror: could not allocate output register\nerror: could not allocate output register\n  error: x\n"
+    (only,) = amdgcn.parse_complaints(stderr)
+    assert only.message.startswith("could not allocate output register; LLVM went on")
+    assert (only.severity, only.address, only.line) == ("error", "amdgcn", None)
+
+
 def test_labels_comments_directives_and_inline_assembly() -> None:
     found = amdgcn.parse(
         "kernel:                                 ; @kernel\n"
@@ -139,6 +146,7 @@ def test_no_text_makes_it_fail(garbage: str) -> None:
         assert item.opcode in garbage.split("\n")[item.row - 1]
     amdgcn.parse_resources(garbage, 1)
     amdgcn.parse_errors(garbage)
+    amdgcn.parse_complaints(garbage)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +164,13 @@ def test_no_text_makes_it_fail(garbage: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "call", [amdgcn.parse, amdgcn.parse_errors, lambda text: amdgcn.parse_resources(f"{METADATA}{text}")]
+    "call",
+    [
+        amdgcn.parse,
+        amdgcn.parse_errors,
+        amdgcn.parse_complaints,
+        lambda text: amdgcn.parse_resources(f"{METADATA}{text}"),
+    ],
 )
 def test_hostile_texts_take_linear_time(call: Callable[[str], object], piece: str) -> None:
     assert growth(call, lambda size: piece * (size // len(piece)), 1_000_000) < LINEAR

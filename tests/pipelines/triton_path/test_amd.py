@@ -201,3 +201,20 @@ def test_what_a_chip_cannot_do_is_told_at_its_line(compiler: Compiler):
     assert re.fullmatch(r"AMD's assembler rejects the AMDGCN at line \d+: invalid instruction: v_nonsense .*", message)
     assert places[0].line == line_of(broken, "v_nonsense")
     assert (places[0].file, places[-1].file, places[-1].address) == ("kernel.py", "kernel.amdgcn", "amdgcn")
+
+
+def test_what_llvm_says_and_goes_on_is_told(compiler: Compiler):
+    source = (EXAMPLES / "fails_in_ptxas.py").read_text()
+    said = [item for item in succeeds(compiler, source, target="gfx942").diagnostics if item.severity == "error"]
+    assert [item.address for item in said] == ["amdgcn"]
+    assert "could not allocate output register for constraint 'h'" in said[0].message
+
+
+def test_a_layout_for_warps_of_32_is_refused_where_a_wave_has_64(compiler: Compiler):
+    source = (EXAMPLES / "gluon_transpose.py").read_text()
+    message, places = fails(compiler, source, target="gfx942")
+    assert "invalid layout" in message
+    assert line_of(
+        source, "rows = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, load_layout))"
+    ) in {item.line for item in places}
+    assert succeeds(compiler, source, target="gfx1100").stages[0].name == "ttgir"
