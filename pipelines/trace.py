@@ -157,7 +157,9 @@ class Manifest(Model):
         if self.status == "failed" and not self.failure:
             raise TraceError("the trace says failed, but not why")
         address = self.failure.address if self.failure else None
-        if address is not None and not address.startswith("source") and not self.artifact(address):
+        if address is not None and address.startswith(SOURCE_PREFIX):
+            self._file(address.removeprefix(SOURCE_PREFIX))
+        elif address is not None and address != "source" and not self.artifact(address):
             self._locate(address)
 
     def canonical(self) -> bytes:

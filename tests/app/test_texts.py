@@ -104,7 +104,7 @@ def test_diff_is_sent_once(client: FlaskClient, stored: str) -> None:
         ("from=ttir:0&to=ttir:1&extra=1", 422),
         ("from=ttir:0&to=ttir:99", 404),
         ("from=ttir:0&to=cubin", 409),
-        ("from=" + "x" * 101 + "&to=ttir:0", 422),
+        ("from=" + "x" * 601 + "&to=ttir:0", 422),
     ],
 )
 def test_bad_diff_is_refused_in_words(client: FlaskClient, stored: str, query: str, status: int) -> None:

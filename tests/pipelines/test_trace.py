@@ -82,6 +82,23 @@ def test_addresses():
     assert trace.resolve("source").syntax == "python"
 
 
+def package(*names: str) -> dict[str, Any]:
+    files = [{"name": name, "digest": text(name)} for name in names]
+    return {"schema": "loupe.trace/2", "kernel": {**fields()["kernel"], "file": "pkg/norm.py", "files": files}}
+
+
+def test_every_file_of_a_package_has_an_address():
+    trace = manifest(**package("pkg/a.py", "pkg/sub/b.py"))
+    assert trace.resolve("source:pkg/sub/b.py").text == text("pkg/sub/b.py")
+    assert trace.resolve("source:pkg/norm.py").text == trace.resolve("source").text == trace.kernel.source
+    assert [snapshot.address for snapshot in trace.sources()] == ["source", "source:pkg/a.py", "source:pkg/sub/b.py"]
+    assert all(snapshot.syntax == "python" and snapshot.item is None for snapshot in trace.sources())
+    assert {snapshot.text for snapshot in trace.sources()} <= set(trace.digests())
+    for address in ("source:", "source:none.py", "source:/etc/passwd", "source:pkg/a.py:1", "sources"):
+        with pytest.raises(TraceError):
+            trace.resolve(address)
+
+
 @pytest.mark.parametrize(
     "address",
     ["ttir:6", "ttir:5", "ttgir:1", "ttir", "ttir:-1", "", "../x", "ttir:1e3", "ttir:99999999999", "ttir:\u0661"],
@@ -213,6 +230,10 @@ def deep(levels: int) -> dict[str, Any]:
         {"failure": {**FAILURE, "address": "../x"}},
         kernel(argument(MAX_MEMBERS_DEPTH)),
         kernel(argument(60)),
+        package("pkg/a.py", "pkg/a.py"),
+        package("pkg/norm.py"),
+        {**package("pkg/a.py"), "failure": {**FAILURE, "address": "source:none.py"}},
+        {"failure": {**FAILURE, "address": "sources"}},
     ],
 )
 def test_a_forged_manifest_is_refused(more: dict[str, Any]):
@@ -226,6 +247,7 @@ def test_a_forged_manifest_is_refused(more: dict[str, Any]):
         OK,
         {**OK, **deep(MAX_NESTING)},
         {"failure": {**FAILURE, "address": "source"}},
+        {**package("pkg/a.py"), "failure": {**FAILURE, "address": "source:pkg/a.py"}},
         {"failure": {**FAILURE, "address": "ptx"}},
         {"failure": {**FAILURE, "address": "ttir:0"}},
         {"failure": {**FAILURE, "address": None}},

@@ -121,6 +121,13 @@ def test_a_kernel_is_given_though_the_first_file_imports_only_its_module(compile
     assert failure(build(compiler, files, "pkg/ops/norm.py", **GIVEN)) == ""
 
 
+def test_what_nobody_gave_is_guessed_from_the_file_that_defines_the_kernel(compiler: Compiler):
+    compiled = build(compiler, PACKAGE, "pkg/ops/norm.py", kernel="scale", arguments={})
+    assert failure(compiled) == ""
+    assert compiled.manifest.kernel.origin == "guessed"
+    assert [item.name for item in compiled.manifest.kernel.arguments if item.guessed] == ["x_ptr", "n", "BLOCK"]
+
+
 INIT = {"pkg/__init__.py": "from .ops import norm\n", "pkg/ops/__init__.py": "WIDTH = 4\n"}
 
 
