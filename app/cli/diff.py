@@ -25,7 +25,7 @@ def command(trace: str, before: str, after: str, home: str | None, as_json: bool
     """Compare two texts of a trace by line, names and locations aside: loupe diff TRACE ttgir:3 ttgir:9."""
     file = open_trace(trace, settings(home), extended=True)
     try:
-        sides = [_lines(file, file.manifest.resolve(address)) for address in (before, after)]
+        sides = [lines_of(file, file.manifest.resolve(address)) for address in (before, after)]
     except TraceError as error:
         raise click.ClickException(str(error)) from None
     diff = align(*sides)
@@ -39,7 +39,8 @@ def command(trace: str, before: str, after: str, home: str | None, as_json: bool
         click.echo(click.style(line, fg=colour) if colour else line)
 
 
-def _lines(file: TraceFile, snapshot: Snapshot) -> Lines:
+def lines_of(file: TraceFile, snapshot: Snapshot) -> Lines:
+    """Return a text as it is shown, ready to be aligned; raise TraceError for a binary."""
     artifact = file.manifest.artifact(snapshot.address)
     if artifact and artifact.binary:
         raise TraceError(f"{snapshot.address} is binary and has no lines to compare")

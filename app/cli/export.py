@@ -13,9 +13,7 @@ from app.cli.options import home_option, json_option, settings
 from app.cli.source import open_trace, shown_text
 from app.config import Settings
 from app.export_files import MANIFEST, contents, files, zipped
-from pipelines.analysis.diff import Diff, Lines, align
-from pipelines.analysis.mask import line_keys
-from pipelines.trace import Snapshot, TraceError
+from pipelines.trace import TraceError
 from pipelines.tracefile import TraceFile
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -116,6 +114,7 @@ def _html(file: TraceFile, name: str) -> bytes:
     from app.cli.text import summary_of
     from app.errors import ApiError
     from app.export_html import Page, render, reply_of
+    from pipelines.analysis.diff import Diff, Lines, align
 
     known: dict[tuple[str, str], Diff] = {}
 
@@ -134,22 +133,19 @@ def _html(file: TraceFile, name: str) -> bytes:
 
 
 def _markdown(file: TraceFile, name: str, found: Settings, wanted: tuple[tuple[str, ...], ...], locations: bool) -> str:
+    from app.cli.diff import lines_of
     from app.export_markdown import Trace, markdown, parts_of
+    from pipelines.analysis.diff import align
 
     trace = Trace(
         manifest=file.manifest,
         text=lambda snapshot: shown_text(file, snapshot),
-        diff=lambda before, after: align(*(_lines(file, side) for side in (before, after))),
+        diff=lambda before, after: align(*(lines_of(file, side) for side in (before, after))),
         link=_link(name),
         defaults=_defaults(found, file),
         locations=locations,
     )
     return markdown(trace, parts_of(file.manifest, *wanted))
-
-
-def _lines(file: TraceFile, snapshot: Snapshot) -> Lines:
-    text = shown_text(file, snapshot)
-    return Lines(text, snapshot.syntax, line_keys(text, snapshot.syntax))
 
 
 def _defaults(found: Settings, file: TraceFile) -> dict[str, object] | None:

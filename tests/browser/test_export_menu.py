@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import time
 import urllib.parse
 import urllib.request
 import zipfile
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import Faults, Server, serve
+from tests.browser.conftest import COMPILE_SECONDS, ROOT, Faults, Server, serve
 from tests.browser.trace_page import TracePage
 
 
@@ -95,6 +96,18 @@ def test_every_link_saves_a_file(trace: TracePage) -> None:
             menu(trace.page).get_by_role("link", name=name).click()
         assert download.value.suggested_filename == f"{kernel}-sm_90.{suffix}"
     assert Path(download.value.path()).read_bytes().startswith(b"LOUPE")
+
+
+def test_the_menu_comes_when_a_compilation_ends(page: Page, server: Server) -> None:
+    source = (ROOT / "examples" / "vector_add.py").read_text() + f"\n# {time.time_ns()}\n"
+    made = server.post("/api/v1/compiles", {"source": source, "targets": ["sm_80"]})
+    page.goto(made["url"])
+    expect(page.locator("#main")).to_have_attribute("data-status", "ok", timeout=COMPILE_SECONDS * 1000)
+    page.keyboard.press("e")
+    expect(menu(page).get_by_role("link", name="HTML")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.goto(f"/g/{made['group']}")
+    expect(page.get_by_role("link", name="Zip")).to_be_visible()
 
 
 def test_a_page_without_javascript_has_the_links(plain_page: Page, server: Server, group: dict[str, Any]) -> None:

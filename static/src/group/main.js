@@ -33,4 +33,8 @@ toggle.addEventListener("keydown", (event) => {
   flip();
 });
 onKeys({ d: flip });
-followLive("group", show);
+followLive("group", (part) => {
+  show();
+  // There is something to save once a trace has ended.
+  if (part.querySelector('[data-state="ok"], [data-state="failed"]')) need("[data-zip]", HTMLAnchorElement).hidden = false;
+});
