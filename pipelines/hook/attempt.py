@@ -10,24 +10,11 @@ from typing import Any
 
 from . import describe, sources, tools
 from .dump import Dump
-from .folder import EventLog, write_output
+from .folder import DUMP, OUTPUTS, PTXAS_LOG, UNFINISHED, EventLog, shown_command, write_output
 from .json_safe import json_safe
 
 SCHEMA = "loupe.recording/1"
 
-OUTPUTS = {
-    "ttir": "ttir.out",
-    "ttgir": "ttgir.out",
-    "llir": "llvm-ir.out",
-    "ptx": "ptx.out",
-    "cubin": "cubin.out",
-    "amdgcn": "amdgcn.out",
-    "hsaco": "hsaco.out",
-}
-UNFINISHED = {"ttir": "ttir.out", "ttgir": "ttgir.out", "llvm-dialect": "llvm-dialect.out"}
-PTXAS_LOG = "ptxas-log.out"
-DUMP = "dump.mlir"
-GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 MAX_LOG = 4 << 20
 
 _PRINTS_DEBUG_INFORMATION = (3, 5)
@@ -153,7 +140,7 @@ class Attempt:
 
     def command(self, arguments: Any, log: Any) -> None:
         """A tool has run; ``log`` is the file that its standard error went to."""
-        self.log.write("command", command=_shown(arguments))
+        self.log.write("command", command=shown_command(arguments))
         self._made["tools"].append(tools.describe_tool(str(arguments[0])))
         with Path(log.name).open("rb") as file:
             write_output(self.folder, PTXAS_LOG, file.read(MAX_LOG))
@@ -182,18 +169,3 @@ def _printed(module: Any) -> str:
     if tuple(map(int, triton.__version__.split(".")[:2])) < _PRINTS_DEBUG_INFORMATION:
         return str(module.str_nodebug())
     return str(module)
-
-
-def _shown(arguments: Any) -> list[str]:
-    """Name a command as a user would type it: no path of this machine, ``kernel.ptx`` in, ``kernel.cubin`` out."""
-    program, *rest = map(str, arguments)
-    shown = [Path(program).name]
-    for before, argument in zip([program, *rest], rest):  # noqa: B905 - the last has nothing after it
-        name = Path(argument).name
-        if before == "-o":
-            shown.append("kernel.cubin")
-        elif name.startswith("tmp") and name.endswith(".ptx"):
-            shown.append("kernel.ptx")
-        else:
-            shown.append(argument)
-    return shown

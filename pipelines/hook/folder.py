@@ -9,6 +9,20 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = "events.jsonl"
+# What each of Triton's stages gives, by the stage's extension.
+OUTPUTS = {
+    "ttir": "ttir.out",
+    "ttgir": "ttgir.out",
+    "llir": "llvm-ir.out",
+    "ptx": "ptx.out",
+    "cubin": "cubin.out",
+    "amdgcn": "amdgcn.out",
+    "hsaco": "hsaco.out",
+}
+UNFINISHED = {"ttir": "ttir.out", "ttgir": "ttgir.out", "llvm-dialect": "llvm-dialect.out"}
+PTXAS_LOG = "ptxas-log.out"
+DUMP = "dump.mlir"
+GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 # The symbol of a module that is printed into the dump only to push out what is buffered before it.
 FLUSH_SYMBOL = "loupe_flush"
 
@@ -35,3 +49,18 @@ class EventLog:
     def close(self) -> None:
         """Give the file's descriptor back."""
         os.close(self._file)
+
+
+def shown_command(arguments: Any) -> list[str]:
+    """Name a command as a user would type it: no path of this machine, ``kernel.ptx`` in, ``kernel.cubin`` out."""
+    program, *rest = map(str, arguments)
+    shown = [Path(program).name]
+    for before, argument in zip([program, *rest], rest):  # noqa: B905 - the last has nothing after it
+        name = Path(argument).name
+        if before == "-o":
+            shown.append("kernel.cubin")
+        elif name.startswith("tmp") and name.endswith(".ptx"):
+            shown.append("kernel.ptx")
+        else:
+            shown.append(argument)
+    return shown

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .attempt import GLUON_INPUT, Attempt
+from .attempt import Attempt
 from .dump import Dump, DumpError
+from .folder import GLUON_INPUT
 from .guard import Guard
 
 # A compilation that waits longer for another's end is done unrecorded: a program may have it wait for itself.

@@ -11,28 +11,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from triton import knobs
 from triton._C.libtriton import amd, ir, llvm
 from triton.runtime.errors import PTXASError
 
+from pipelines.hook.folder import GLUON_INPUT, OUTPUTS, PTXAS_LOG, UNFINISHED, shown_command
 from pipelines.triton_path.slot import EventLog, directory, write_output
 from pipelines.triton_path.toolchain import AMD_CODEGEN
-
-OUTPUTS = {
-    "ttir": "ttir.out",
-    "ttgir": "ttgir.out",
-    "llir": "llvm-ir.out",
-    "ptx": "ptx.out",
-    "cubin": "cubin.out",
-    "amdgcn": "amdgcn.out",
-    "hsaco": "hsaco.out",
-}
-UNFINISHED = {"ttir": "ttir.out", "ttgir": "ttgir.out", "llvm-dialect": "llvm-dialect.out"}
-PTXAS_LOG = "ptxas-log.out"
-GLUON_INPUT = "glir"  # what the front end gives, handed on as it is
 
 
 class Instrument:
@@ -145,7 +132,7 @@ class Instrument:
         printed, kept, start = io.StringIO(), sys.stdout, subprocess.run
 
         def logged(arguments: Any, **options: Any) -> Any:
-            self.log.write("command", command=_command(arguments))
+            self.log.write("command", command=shown_command(arguments))
             with tempfile.TemporaryDirectory(dir=directory()) as empty:
                 return start(arguments, cwd=empty, **options)
 
@@ -165,18 +152,3 @@ class Instrument:
 def _ptxas_stderr(message: str) -> str:
     """Return ptxas's own words out of Triton's error."""
     return message.partition("`ptxas` stderr:\n")[2].partition("\nRepro command:")[0] or message
-
-
-def _command(arguments: Any) -> list[str]:
-    """Name the command as a user would type it: no server path, ``kernel.ptx`` in, ``kernel.cubin`` out."""
-    program, *rest = map(str, arguments)
-    shown = [Path(program).name]
-    for before, argument in zip([program, *rest], rest, strict=False):
-        name = Path(argument).name
-        if before == "-o":
-            shown.append("kernel.cubin")
-        elif name.startswith("tmp") and name.endswith(".ptx"):
-            shown.append("kernel.ptx")
-        else:
-            shown.append(argument)
-    return shown

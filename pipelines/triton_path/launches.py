@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 from triton.backends.compiler import GPUTarget
 
+from pipelines.hook.describe import written
 from pipelines.kernels.capture import Capture, EnoughError, Launch, TimeUpError, Trouble
 from pipelines.kernels.gpu import Gpu
 from pipelines.kernels.torch_choice import Torch
@@ -231,7 +232,7 @@ def _argument(name: str, kind: Any, path: tuple[int, ...], launch: Launch, names
             _argument(str(field), item, (*path, index), launch, namespace)
             for index, (field, item) in enumerate(zip(fields, kind, strict=True))
         ]
-        return {"name": short(name), "type": _written(kind), "divisibility": None, "value": None, "members": members}
+        return {"name": short(name), "type": written(kind), "divisibility": None, "value": None, "members": members}
     attributes = dict(launch.attributes.get(path) or [])
     return {
         "name": short(name),
@@ -240,11 +241,3 @@ def _argument(name: str, kind: Any, path: tuple[int, ...], launch: Launch, names
         "value": constant(launch.constexprs.get(path), namespace) if kind == "constexpr" else None,
         "pointer_range": attributes.get("tt.pointer_range"),
     }
-
-
-def _written(kind: Any) -> str:
-    """Write a tuple's type as Python would, without quotes: ``(*fp32, i32)``."""
-    if not isinstance(kind, tuple):
-        return str(kind)
-    inner = ", ".join(_written(item) for item in kind)
-    return f"({inner},)" if len(kind) == 1 else f"({inner})"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
-from importlib.metadata import distribution, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from pipelines.hook.tools import file_hash, package_hash
 from pipelines.trace import Model, Name, Tool, Toolchain
 from pipelines.triton_path.options import OptionField
 
 TORCH = "torch"
 # LLVM's AMD back end, its assembler included.
 AMD_CODEGEN = "libtriton_amd_codegen.so"
-# How long an installation may take: a file that is younger was edited afterwards.
-_INSTALL_S = 600.0
 
 
 class Described(Model):
@@ -58,7 +55,7 @@ def toolchain(described: Described) -> Toolchain:
     if torch_root() is not None:
         tools.append(Tool(name=TORCH, version=version(TORCH), sha256=_wheel_hash(TORCH)))
     for path in (*binaries(), *libraries()):
-        tools.append(Tool(name=path.name, version=described.versions.get(path.name, ""), sha256=_file_hash(path)))
+        tools.append(Tool(name=path.name, version=described.versions.get(path.name, ""), sha256=file_hash(path)))
     return Toolchain(name=f"triton {described.triton}", tools=tuple(tools))
 
 
@@ -68,19 +65,8 @@ def without_torch(made: Toolchain) -> Toolchain:
 
 
 def _wheel_hash(name: str) -> str:
-    """Return a hash over a wheel's files, as it records them; those edited since count as they are."""
-    files = distribution(name).files or []
-    record = next(file for file in files if file.name == "RECORD")
-    installed = Path(str(record.locate())).stat().st_mtime + _INSTALL_S
-    total = hashlib.sha256()
-    for file in sorted(file for file in files if file.parts[0] == name and file.hash):
-        path = Path(str(file.locate()))
-        edited = path.exists() and path.stat().st_mtime > installed
-        total.update(f"{file} {_file_hash(path) if edited or not file.hash else file.hash.value}\n".encode())
-    return total.hexdigest()
-
-
-@cache
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return a hash over a wheel's files; raise RuntimeError where it was installed in another way."""
+    found = package_hash(name, name)
+    if found is None:
+        raise RuntimeError(f"{name} was not installed from a wheel; run make setup")
+    return found
