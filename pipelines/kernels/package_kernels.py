@@ -39,7 +39,9 @@ def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
         at = f"{path}:{fault.line}" if fault.line else path
         error = fault.model_copy(update={"message": f"{at}: {fault.message}", "line": None, "column": None})
     launches = any(kernel.launched for kernel in kernels)
-    return first.model_copy(update={"kernels": tuple(kernels[:MAX_KERNELS]), "launches": launches, "error": error})
+    imported = tuple(item for item in first.imported if item.name not in taken)
+    told = {"kernels": tuple(kernels[:MAX_KERNELS]), "launches": launches, "error": error, "imported": imported}
+    return first.model_copy(update=told)
 
 
 def _launched(text: str) -> Iterator[str]:

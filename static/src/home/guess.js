@@ -1,38 +1,50 @@
-// First guesses for a kernel's arguments, from the names and annotations that people use; each can be changed.
+// What an argument's field begins with, and what else it may be, as POST /kernels guesses it.
 
 /** @typedef {import("./state.js").KernelArgument} KernelArgument */
+/** @typedef {import("./state.js").Guess} Guess */
 
-export const TYPES = [
-  "*fp16", "*bf16", "*fp32", "*fp64", "*fp8e4nv", "*fp8e5", "*i8", "*i16", "*i32", "*i64", "*i1",
-  "i32", "i64", "i8", "i16", "i1", "u32", "u64", "fp32", "fp64", "fp16", "bf16", "None",
-];
+/** Types to choose from beside those that a guess names. */
+const TYPES = ["*fp16", "*bf16", "*fp32", "*fp64", "*fp8e4nv", "*fp8e5", "*i8", "*i32", "*i64", "*i1", "i32", "i64", "fp32", "None"];
 
 /**
- * @param {KernelArgument} argument
- * @returns {string} `*fp16:16`, `i32`, `fp32`
+ * @param {string} text `*fp16:16`, or `*fp16:16:32` with a pointer's range in bits; tuples and descriptors keep their own
+ * @returns {[string, string | null]} the type, and what divides it with what follows
  */
-export function guessType({ name, annotation, default: value }) {
-  const lower = name.toLowerCase();
-  const written = annotation.replace(/^["']|["']$/g, "");
-  if (written && TYPES.includes(written)) return written;
-  if (/ptrs?$|(^|_)(ptr|pointer)_/.test(lower)) return "*fp16:16";
-  if (/^(eps|epsilon|scale|sm_scale|alpha|beta|lr|p|dropout)$|_scale$|_eps$/.test(lower)) return "fp32";
-  if (value !== null && /^-?\d*\.\d/.test(value)) return "fp32";
-  if (/stride/.test(lower)) return "i32:16";
-  if (/^([abcoqvxyz]|out|output|inp|input|weight|bias|mean|rstd)$/.test(lower)) return "*fp16:16";
-  return "i32";
+export function splitType(text) {
+  const found = /^([^(:]+):\s*(\d+(?::\d+)?)$/.exec(text.trim());
+  return found ? [found[1].trim(), found[2]] : [text.trim(), null];
 }
 
 /**
- * @param {KernelArgument} argument a constexpr
- * @returns {string}
+ * Text that a field for a guess begins with; a heuristic's value is only known when it runs.
+ * @param {Guess | null} guess
  */
-export function guessValue({ name, annotation, default: value }) {
-  if (value !== null) return value;
-  const lower = name.toLowerCase();
-  if (annotation.includes("bool") || /^(has|is|use|causal|enable|even)(_|$)/.test(lower)) return "True";
-  if (/group/.test(lower)) return "8";
-  if (/(_k|_kdim)$/.test(lower)) return "32";
-  if (/(_m|_n|_q|head|dim)/.test(lower)) return "64";
-  return "1024";
+export function firstValue(guess) {
+  return !guess || guess.origin === "heuristic" ? "" : guess.value;
+}
+
+/** @param {KernelArgument} argument @returns {string[]} what its field offers, without divisibility */
+export function choices({ guess, constexpr }) {
+  const offered = guess ? [guess.value, ...guess.alternatives] : [];
+  if (constexpr) return [...new Set(offered)];
+  return [...new Set([...offered.map((text) => splitType(text)[0]), ...(guess?.value.startsWith("(") ? [] : TYPES)])];
+}
+
+/** Whether a field for a type holds a value, which Triton folds into the kernel as it does a 1. @param {string} text */
+export function isValue(text) {
+  return /^([+-]?\.?\d[\w.+-]*|True|False)$/.test(text);
+}
+
+/**
+ * Says in a word and a few more where a field's value comes from.
+ * @param {KernelArgument} argument
+ * @param {"launch" | "guess"} from what fills the fields that nobody has changed
+ * @param {boolean} given whether somebody has changed this one
+ * @returns {{tag: string, why: string}}
+ */
+export function provenance({ guess }, from, given) {
+  if (given) return { tag: "", why: "given" };
+  if (from === "launch") return { tag: "", why: "as launched" };
+  if (!guess) return { tag: "", why: "any number of values: only launch code can pass them" };
+  return guess.origin === "guessed" ? { tag: "guessed", why: guess.why } : { tag: "", why: guess.why };
 }

@@ -8,15 +8,19 @@ import { plural } from "../lib/format.js";
 /** @typedef {import("./signature.js").Signature} Signature */
 /** @typedef {import("./faults.js").Faults} Faults */
 
+/** @typedef {"launch" | "guessed" | "given"} Origin */
+
 const HINTS = {
   launch: "The source launches its kernels: types, constexprs and grids are taken from there.",
+  guessed: "Guessed from how the kernel uses its arguments; the launch code does not run. Change what is wrong.",
+  none: "The source does not launch this kernel: its arguments are guessed from their use. Change what is wrong.",
+  partly: "What you changed is given, the rest is guessed; the launch code does not run.",
   given: "The kernel is compiled as written here; the source's launch code does not run.",
-  none: "The source does not launch this kernel, so the arguments come from here.",
 };
 
 export class Kernels {
   /**
-   * @param {{select: HTMLSelectElement, origin: HTMLElement, hint: HTMLElement, table: HTMLElement}} parts
+   * @param {{select: HTMLSelectElement, facts: HTMLElement, origin: HTMLElement, hint: HTMLElement, table: HTMLDetailsElement}} parts
    * @param {Signature} signature
    * @param {Faults} faults
    * @param {() => void} onChange
@@ -28,21 +32,30 @@ export class Kernels {
     this.onChange = onChange;
     /** @type {Discovery} */
     this.found = { kernels: [], launches: false, error: null };
-    /** What the user asked for, where the source allows both. @type {"launch" | "given"} */
+    /** What the user asked for, where the source allows it. @type {Origin} */
     this.origin = "launch";
+    /** Whether the arguments were unfolded by this page. @type {boolean | null} */
+    this.unfolded = null;
     /** @type {AbortController | null} */
     this.request = null;
     this.later = debounce(250, (/** @type {import("./state.js").Sources} */ sources) => void this.discover(sources));
     parts.select.addEventListener("change", () => this.show());
     parts.origin.addEventListener("click", (event) => {
       const button = event.target instanceof Element ? event.target.closest("button") : null;
-      if (button) this.choose(button.dataset.value === "given" ? "given" : "launch");
+      if (button) this.choose(/** @type {Origin} */ (button.dataset.value));
     });
+    signature.onEdit = (argument) => {
+      // A launch's constexprs can be given other values; another type is another signature.
+      if (!argument.constexpr && this.origin === "launch") this.origin = "given";
+      this.show();
+    };
   }
 
-  /** @param {"launch" | "given"} origin */
+  /** @param {Origin} origin */
   choose(origin) {
     this.origin = origin;
+    if (origin === "given") this.signature.confirm();
+    else this.signature.fill({});
     this.showChoices(this.parts.select.value);
     this.show();
   }
@@ -54,7 +67,20 @@ export class Kernels {
 
   /** Whether the arguments come from this page's fields. */
   get given() {
-    return this.origin === "given" || !this.launched;
+    return this.origin !== "launch" || !this.launched;
+  }
+
+  /** What the page says of the arguments as they are. @returns {Origin} */
+  get shown() {
+    if (!this.given) return "launch";
+    return this.signature.given || (this.origin === "given" && this.signature.complete) ? "given" : "guessed";
+  }
+
+  /** The hint for it. @returns {string} */
+  get hint() {
+    if (this.shown === "guessed") return this.launched ? HINTS.guessed : HINTS.none;
+    if (this.shown === "given") return this.signature.complete ? HINTS.given : HINTS.partly;
+    return HINTS.launch + (this.kernel?.autotuned ? " Each autotune config becomes a trace of one group." : "");
   }
 
   /** The kernels to choose from: helpers that other kernels call only where there is nothing else. */
@@ -104,16 +130,18 @@ export class Kernels {
   }
 
   show() {
-    const { origin, hint, table } = this.parts;
+    const { origin, hint, table, facts } = this.parts;
+    this.signature.show(this.kernel, this.given ? "guess" : "launch");
     for (const button of origin.querySelectorAll("button")) {
-      const value = button.dataset.value === "given";
-      button.setAttribute("aria-pressed", String(value === this.given));
-      button.disabled = !value && !this.launched;
+      button.setAttribute("aria-pressed", String(button.dataset.value === this.shown));
+      button.disabled = button.dataset.value === "launch" ? !this.launched : !this.kernel;
     }
-    hint.textContent = this.given ? (this.launched ? HINTS.given : HINTS.none) : HINTS.launch;
-    if (this.kernel?.autotuned && !this.given) hint.textContent += " Each autotune config becomes a trace of one group.";
-    table.hidden = !this.given;
-    this.signature.show(this.kernel);
+    hint.textContent = this.hint;
+    facts.textContent = this.kernel ? factsOf(this.kernel).join(" · ") : elsewhere(this.found);
+    table.hidden = !this.kernel;
+    // What the launch code says is folded away; what this page says is in view.
+    if (table.open !== this.given && this.unfolded !== this.given) table.open = this.given;
+    this.unfolded = this.given;
     this.onChange();
   }
 
@@ -123,4 +151,20 @@ export class Kernels {
     const what = this.kernel ? this.kernel.name : plural(this.choices.length, "kernel");
     return targets > 1 ? `${what} for ${plural(targets, "target")}, one group` : what;
   }
+}
+
+/** @param {Kernel} kernel @returns {string[]} what is found of it, in a few words each */
+function factsOf({ line, within, held, gluon, tuning, heuristics }) {
+  const facts = [`line ${line}`];
+  if (within) facts.push(`in ${within}`);
+  if (held.length) facts.push(`held by ${held.join(", ")}`);
+  if (gluon) facts.push("Gluon");
+  if (tuning) facts.push(tuning.computed ? "autotuned, configs computed" : `${plural(tuning.configs.length, "autotune config")}${tuning.key.length ? ` by ${tuning.key.join(", ")}` : ""}`);
+  if (heuristics.length) facts.push(`heuristics fill ${heuristics.join(", ")}`);
+  return facts;
+}
+
+/** @param {Discovery} found @returns {string} which launched kernels other files define */
+function elsewhere({ imported = [] }) {
+  return imported.length ? `launched here, defined elsewhere: ${imported.map(({ name, module }) => `${name} in ${module}`).join(", ")}` : "";
 }

@@ -36,11 +36,12 @@ const moduleField = need("[data-module-field]", HTMLInputElement, form);
 const chooser = need("[data-choose]", HTMLInputElement, form);
 const options = new Options(form, data.targets.backends);
 const targets = new Targets(form, () => describe());
-const table = need("[data-signature]", HTMLElement, form);
+const table = need("[data-signature]", HTMLDetailsElement, form);
 const signature = new Signature(table);
 const kernels = new Kernels(
   {
     select: need("[data-kernel]", HTMLSelectElement, form),
+    facts: need("[data-kernel-facts]", HTMLElement, form),
     origin: need("[data-origin]", HTMLElement, form),
     hint: need("[data-origin-hint]", HTMLElement, form),
     table,
@@ -81,7 +82,7 @@ async function open(start) {
   own = false;
   files.open(start.package);
   moduleField.value = start.package.module ?? "";
-  kernels.origin = start.args ? "given" : "launch";
+  kernels.origin = start.origin ?? "launch";
   signature.fill(start.args ?? {});
   if (start.targets?.length) targets.fill(start.targets);
   options.use(targets.backends);
@@ -121,7 +122,8 @@ async function reopen(made) {
 /** @returns {import("./state.js").CompileRequest} */
 function request() {
   const kernel = kernels.kernel?.name;
-  const given = kernels.given ? signature.read() : {};
+  const { args, constexprs } = signature.read();
+  const given = { ...(kernels.given && { args }), ...(Object.keys(constexprs).length && { constexprs }) };
   const set = options.read();
   return { ...files.body, ...(kernel && { kernel }), ...given, targets: targets.read(), ...(Object.keys(set).length && { options: set }) };
 }

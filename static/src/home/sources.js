@@ -11,7 +11,8 @@ import { FIRST, single } from "./files.js";
  * @typedef {object} Start
  * @property {Package} package
  * @property {string | null} [kernel]
- * @property {Record<string, string> | null} [args] given arguments and constexprs, null for the launch code's own
+ * @property {Record<string, string>} [args] given arguments and constexprs
+ * @property {"launch" | "guessed" | "given"} [origin] where the other arguments come from; the launch code by itself
  * @property {Record<string, Value>} [options]
  * @property {string[] | null} [targets]
  */
@@ -66,7 +67,7 @@ export async function fromTrace(id, offered) {
   return {
     package: { files: Object.fromEntries(texts), entry: kernel.file, module: kernel.module },
     kernel: kernel.name,
-    args: kernel.origin === "given" ? givenArguments(kernel.arguments) : null,
+    ...given(kernel),
     options: changed(manifest.options, offered, manifest.target.backend),
     targets: [manifest.target.arch],
   };
@@ -79,15 +80,32 @@ async function textOf(id, digest) {
   return response.text();
 }
 
-/** @param {{name: string, type: string, divisibility: number | null, pointer_range: number | null, value: Value}[]} list */
-function givenArguments(list) {
-  return Object.fromEntries(
-    list.map(({ name, type, divisibility, pointer_range, value }) => {
-      if (type === "constexpr") return [name, value === true ? "True" : value === false ? "False" : String(value ?? "None")];
-      if (!divisibility && !pointer_range) return [name, type];
-      return [name, `${type}:${divisibility ?? 1}${pointer_range ? `:${pointer_range}` : ""}`];
-    }),
-  );
+/** @typedef {{name: string, type: string, divisibility: number | null, pointer_range?: number | null, value: any, members: Argument[], guessed: boolean}} Argument */
+
+/**
+ * Reads back what was given; what was guessed is guessed again.
+ * @param {{origin: string, arguments: Argument[]}} kernel
+ * @returns {Pick<Start, "args" | "origin">}
+ */
+function given({ origin, arguments: list }) {
+  if (origin !== "given" && origin !== "guessed") return { origin: "launch" };
+  return { origin, args: Object.fromEntries(list.filter(({ guessed }) => !guessed).map((argument) => [argument.name, written(argument)])) };
+}
+
+/** @param {Argument} argument @returns {string} as the API and the command line write it */
+function written({ type, divisibility, pointer_range: range, value, members }) {
+  if (members.length) return `(${members.map(written).join(", ")}${members.length === 1 ? "," : ""})`;
+  if (type === "constexpr") return constant(value);
+  if (!divisibility && !range) return type;
+  return `${type}:${divisibility ?? 1}${range ? `:${range}` : ""}`;
+}
+
+/** @param {any} value @returns {string} */
+function constant(value) {
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (value === null) return "None";
+  return typeof value === "object" && "function" in value ? value.function : String(value);
 }
 
 /**

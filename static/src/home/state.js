@@ -1,14 +1,31 @@
 // The shapes that the home page's parts pass to each other.
 
-/** @typedef {{name: string, annotation: string, constexpr: boolean, default: string | null}} KernelArgument */
-/** @typedef {{name: string, line: number, arguments: KernelArgument[], autotuned: boolean, helper: boolean, launched: boolean}} Kernel */
+/** @typedef {{value: string, kind: "type" | "value" | "function", origin: "guessed" | "default" | "config" | "heuristic", why: string, alternatives: string[]}} Guess */
+/** @typedef {{name: string, annotation: string, constexpr: boolean, default: string | null, guess: Guess | null}} KernelArgument */
+/** @typedef {{configs: {values: Record<string, string>, options: Record<string, string>}[], computed: boolean, key: string[]}} Tuning */
+/**
+ * @typedef {object} Kernel
+ * @property {string} name
+ * @property {number} line
+ * @property {KernelArgument[]} arguments
+ * @property {boolean} autotuned
+ * @property {boolean} helper
+ * @property {boolean} launched
+ * @property {boolean} gluon
+ * @property {string | null} within
+ * @property {boolean} nested
+ * @property {string[]} held
+ * @property {Tuning | null} tuning
+ * @property {string[]} heuristics
+ */
 /** @typedef {{message: string, line: number | null, column: number | null}} SourceError line and column count from 1 */
-/** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null}} Discovery what POST /kernels answers */
+/** @typedef {{kernels: Kernel[], launches: boolean, error: SourceError | null, imported?: {name: string, module: string}[]}} Discovery what POST /kernels answers */
 /** @typedef {{name: string, group: string, title: string, teaches: string, source: string, targets?: string[] | null}} Example */
 /** @typedef {{name: string, type: string, defaults: Record<string, unknown>, values: Record<string, unknown[]>}} Option by back end */
 /** @typedef {{backends: {name: string, vendor: string}[], options: Option[], default: string[]}} Offer what GET /targets answers */
 /** @typedef {string | number | boolean | null} Value */
 /** @typedef {{source: string} | {files: Record<string, string>, file: string}} Sources what POST /kernels takes */
+/** @typedef {Value | {function: string}} Constant a constexpr's value */
 
 /**
  * @typedef {object} CompileRequest the body of POST /compiles
@@ -18,7 +35,7 @@
  * @property {string} [module] an installed library's
  * @property {string} [kernel]
  * @property {Record<string, string>} [args]
- * @property {Record<string, Value>} [constexprs]
+ * @property {Record<string, Constant>} [constexprs]
  * @property {string[]} targets
  * @property {Record<string, Value>} [options]
  */
