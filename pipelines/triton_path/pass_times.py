@@ -94,16 +94,16 @@ def match(
 def _named(report: Sequence[Timed], planned: Sequence[tuple[str, str]]) -> list[tuple[str, Timed]]:
     """Name a report's passes as their pipeline does; a name that fits no pass of a trace where the two disagree."""
     named: list[tuple[str, Timed]] = []
+    fits = True
     for item in report:
-        at = len(named)
+        ahead = planned[len(named) : len(named) + max(1, len(item.passes))]
         if not item.anchor:
-            named += [(name, item) for name, anchor in planned[at : at + 1] if not anchor]
-            if len(named) == at:
-                break
-        elif all(anchor == item.anchor for _, anchor in planned[at : at + len(item.passes)]):
-            named += zip((name for name, _ in planned[at:]), item.passes, strict=False)
+            fits = fits and [anchor for _, anchor in ahead] == [""]
+            named += [(name, item) for name, _ in ahead]
+        elif [anchor for _, anchor in ahead] == [item.anchor] * len(item.passes):
+            named += zip((name for name, _ in ahead), item.passes, strict=True)
         # Any other pipeline was run by the pass before it, whose time includes it.
-    if len(named) == len(planned):
+    if fits and len(named) == len(planned):
         return named
     return [("", each) for item in report for each in (item.passes or [item])]
 
