@@ -13,6 +13,8 @@ from app import jobs
 from app.models import Group, Trace
 from app.services import Services
 from pipelines.kernels.archive import MAX_ARCHIVE_BYTES
+from pipelines.trace import SourceFile, digest
+from tests.app.helpers import Built, upload
 from tests.pipelines.triton_path.test_packages import PACKAGE
 
 BODY: dict[str, Any] = {"files": PACKAGE, "file": "pkg/ops/norm.py", "targets": ["sm_90"]}
@@ -152,3 +154,31 @@ def test_a_zip_that_is_none_is_refused(client: FlaskClient):
         "/api/v1/packages", data=zipped({"a.py": ""}), headers=origin, content_type="application/zip"
     )
     assert stranger.status_code == 403
+
+
+@pytest.fixture
+def stored_package(client: FlaskClient, built: Built) -> str:
+    """A trace whose source has a second file."""
+    text = PACKAGE["pkg/util.py"].encode()
+    more = {"file": "pkg/norm.py", "files": (SourceFile(name="pkg/util.py", digest=digest(text)),)}
+    manifest = built.manifest.model_copy(update={"kernel": built.manifest.kernel.model_copy(update=more)})
+    return upload(client, Built(manifest, {**built.blobs, digest(text): text}))
+
+
+def test_every_file_of_a_trace_can_be_read(client: FlaskClient, stored_package: str):
+    base = f"/api/v1/traces/{stored_package}"
+    told = client.get(f"{base}/passes/source:pkg/util.py").get_json()
+    assert (told["ir"], told["syntax"]) == (PACKAGE["pkg/util.py"], "python")
+    assert client.get(f"{base}/texts/{told['text']}").text == PACKAGE["pkg/util.py"]
+    assert client.get(f"{base}/passes/source:pkg/none.py").status_code == 404
+    hits = client.get(f"{base}/search?q=def square").get_json()["hits"]
+    assert [(hit["address"], hit["line"]) for hit in hits] == [("source:pkg/util.py", 6)]
+
+
+def test_the_page_lists_the_files_and_shows_each(client: FlaskClient, stored_package: str):
+    page = client.get(f"/t/{stored_package}?pass=source:pkg/util.py")
+    assert page.status_code == 200
+    assert 'data-address="source:pkg/util.py" data-file="pkg/util.py" aria-current="page"' in page.text
+    assert 'data-file="pkg/norm.py">' in page.text
+    assert "square" in page.text
+    assert client.get(f"/t/{stored_package}?pass=source:none.py").status_code == 404
