@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from triton.backends.compiler import GPUTarget
 
 from pipelines.kernels import capture
 from pipelines.kernels.capture import Capture, TimeUpError
+from pipelines.sandbox import Limits
 from pipelines.trace import Diagnostic, Manifest
+from pipelines.triton_path import sandboxes
 from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.sandboxes import uses_torch
 from pipelines.triton_path.spec import CompileSpec
@@ -126,6 +129,20 @@ def test_launch_code_is_stopped_when_its_time_is_up(monkeypatch: pytest.MonkeyPa
     with running.bounded():
         pass
     time.sleep(0.1)  # the alarm is off
+
+
+@pytest.mark.skipif(REAL, reason="the real torch is installed, so that its zygote starts")
+def test_without_a_zygote_of_torchs_own_its_sources_run_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(sandboxes, "torch_root", lambda: tmp_path / "torch")
+    both = sandboxes.Sandboxes(tmp_path / "slots", Limits())
+    try:
+        both.start()
+        assert both.of(CompileSpec(source=HEAD, target="sm_90")) is both.plain
+        assert "No module named 'torch'" in caplog.text
+    finally:
+        both.close()
 
 
 @pytest.mark.parametrize(
