@@ -135,6 +135,7 @@ def test_launch_code_is_stopped_when_its_time_is_up(monkeypatch: pytest.MonkeyPa
 def test_without_a_zygote_of_torchs_own_its_sources_run_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
+    (tmp_path / "torch").mkdir()
     monkeypatch.setattr(sandboxes, "torch_root", lambda: tmp_path / "torch")
     both = sandboxes.Sandboxes(tmp_path / "slots", Limits())
     try:
