@@ -45,7 +45,7 @@ class AddendumRunner:
         self._batch = batch
         self._running: dict[str, Work] = {}
         self._idle = threading.Condition()
-        self._stopping = False
+        self._stopping = self._abandoned = False
 
     def run(self, job_id: str) -> None:
         """Make a queued addendum; return at once where somebody else took it or this worker stops."""
@@ -71,7 +71,7 @@ class AddendumRunner:
 
     def abandon(self) -> None:
         """Take no more jobs and let nothing that runs now be stored."""
-        self._stopping = True
+        self._stopping = self._abandoned = True
 
     def stop(self, grace: float) -> None:
         """Take no more jobs, give the running ones ``grace`` seconds, and put back those that need longer."""
@@ -79,9 +79,12 @@ class AddendumRunner:
             self._stopping = True
             self._idle.wait_for(lambda: not self._running, grace)
             unfinished = list(self._running.values())
+        for work in unfinished:
+            self._put_back(work)
+
+    def _put_back(self, work: Work) -> None:
         with self._services.database.write() as session:
-            for work in unfinished:
-                addendum_jobs.put_back(session, work)
+            addendum_jobs.put_back(session, work)
 
     def _run(self, work: Work) -> None:
         try:
@@ -91,8 +94,9 @@ class AddendumRunner:
         except (NotAttachedError, OptionError) as error:
             addendum, message = None, str(error)
         except Exception as error:
-            if self._stopping:  # its compiler was closed, and the job goes back to the queue
+            if self._stopping:  # its compiler was closed
                 log.info("the %s of %s ended with its worker", work.kind, work.trace_id)
+                self._put_back(work)
                 return
             if not isinstance(error, SandboxUnavailable | OSError | OperationalError | TraceError):
                 log.exception("making the %s of %s failed", work.kind, work.trace_id)
@@ -103,7 +107,7 @@ class AddendumRunner:
                 _keep(session, work.content, addendum)
 
     def _on_event(self, work: Work, event: Event) -> None:
-        if self._stopping:
+        if self._abandoned:
             raise AbandonedError
         self._batch.add(work.trace_id, f"{work.kind}:{event.kind}", dict(event.data))
 

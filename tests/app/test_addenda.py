@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ from pipelines.trace import Manifest
 from pipelines.triton_path.compile import Compiler
 from tests.app.helpers import together
 from tests.app.test_runner import GIVEN, HEAD, make_runner, submit
+from tests.conftest import EXAMPLES
 
 UNSTEADY = (
     "import time\n" + HEAD + "K = tl.constexpr(time.time_ns() % 1_000_003)\n\n\n"
@@ -230,6 +233,39 @@ def test_stopped_worker_puts_its_job_back(client: FlaskClient, services: Service
     runner.stop(0.0)
     runner.run(PREFIX + job.id)
     assert jobs_of(services)[0].status == "queued"
+
+
+def test_job_that_outlasts_its_worker_goes_back_and_is_not_counted(
+    client: FlaskClient, services: Services, runner: Runner
+) -> None:
+    trace = submit(client, {"source": (EXAMPLES / "matmul.py").read_text(), "targets": ["sm_80"]})
+    runner.run(trace)
+    ask(client, trace)
+    (job,) = jobs_of(services)
+    thread = threading.Thread(target=runner.run, args=(PREFIX + job.id,))
+    thread.start()
+    while jobs_of(services)[0].status != "running":
+        time.sleep(0.01)
+    runner.stop(0.0)
+    (back,) = jobs_of(services)
+    assert (back.status, back.attempts, back.claim) == ("queued", 0, None)
+    thread.join()
+    assert jobs_of(services)[0].status == "queued"
+
+
+def test_abandoned_job_goes_back_at_its_next_event(client: FlaskClient, services: Services, runner: Runner) -> None:
+    trace = submit(client, {"source": (EXAMPLES / "matmul.py").read_text(), "targets": ["sm_80"]})
+    runner.run(trace)
+    ask(client, trace)
+    (job,) = jobs_of(services)
+    thread = threading.Thread(target=runner.run, args=(PREFIX + job.id,))
+    thread.start()
+    while jobs_of(services)[0].status != "running":
+        time.sleep(0.01)
+    runner.abandon()
+    thread.join()
+    assert jobs_of(services)[0].status == "queued"
+    assert tell(client, trace)["stages"] == []
 
 
 def test_file_that_no_addendum_names_is_swept_and_others_are_kept(
