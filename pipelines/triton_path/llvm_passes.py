@@ -63,7 +63,11 @@ def print_passes(
         raise NotAttachedError("The trace has no LLVM IR: its compilation ended before LLVM's passes had run.")
     limits = compiler.limits
     limits = dataclasses.replace(
-        limits, wall_s=SECONDS, cpu_s=int(SECONDS), file=max(limits.file, max_raw + (64 << 20)), disk=2 * max_raw
+        limits,
+        wall_s=SECONDS,
+        cpu_s=int(SECONDS),
+        file=max(limits.file, max_raw + (64 << 20)),
+        disk=max(limits.disk, 2 * max_raw),
     )
     gatherer = _Gatherer(trace, on_event, max_raw)
     try:
