@@ -116,8 +116,6 @@ def _unwrap(call: ast.Call, file: File) -> tuple[list[ast.expr], str | None]:
         name = resolve(node, file.names)
         if name in ("functools.partial", "partial") and node.args:
             inner = node.args[0]
-            if resolve(inner, file.names) in JITS and len(node.args) == 1:  # partial(triton.jit, ...) is no kernel yet
-                return [], None
         elif (
             isinstance(node.func, ast.Call) and len(node.args) == 1 and resolve(node.func, file.names) in _WRAPPERS
         ) or (name in JITS and node.args):
@@ -146,11 +144,9 @@ def _kernel(made: _Made, file: File, reader: Reader, roles: _Roles) -> FoundKern
     helper = not launched and (not names.isdisjoint(roles.called) or _returns(node))
     tuning = read_tuning(made.decorators, file)
     heuristics = read_heuristics(made.decorators, file)
-    arguments = tuple(_arguments(node.args))
-    if not helper:
-        arities = {name: count for name, count in roles.arities.items() if name in roles.called or name not in names}
-        context = Context(reader.read(file, node), tuning, heuristics, arities)
-        arguments = guess_arguments(arguments, context)
+    arities = {name: count for name, count in roles.arities.items() if name in roles.called or name not in names}
+    context = Context(reader.read(file, node), tuning, heuristics, arities)
+    arguments = guess_arguments(tuple(_arguments(node.args)), context)
     return FoundKernel(
         name=node.name,
         line=node.lineno,

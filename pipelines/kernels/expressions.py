@@ -57,7 +57,7 @@ class Expressions(Learner):
         self.meet(left, right, counts=not offset)
         self.meet(right, left, counts=not offset)
         joined = left | right
-        wide = joined.wide or any(self.facts[i].number and not self.facts[i].integer for i in bits(joined.exact))
+        wide = joined.wide or any(self.facts[i].is_number for i in bits(joined.exact))
         return Value(
             address=joined.address if offset else 0,
             element=0 if wide else joined.element,
@@ -103,7 +103,7 @@ class Expressions(Learner):
         while waiting:
             item = waiting.pop()
             if isinstance(item, ast.BoolOp):
-                waiting += item.values
+                waiting += reversed(item.values)
             elif isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.Not):
                 waiting.append(item.operand)
             else:

@@ -96,6 +96,11 @@ class Facts:
     numbers: dict[int, None] = field(default_factory=dict)
     items: int | None = None
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a floating-point number, and nothing else by what is known so far."""
+        return bool(self.number) and not self.integer and not self.pointer
+
 
 @dataclass
 class Usage:

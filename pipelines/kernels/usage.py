@@ -51,11 +51,11 @@ class _Walk(Calls):
 
     def run(self) -> None:
         """Walk the body until the variables no longer change."""
-        for _ in range(MAX_ROUNDS):
+        for round_ in range(MAX_ROUNDS):
             before = dict(self.variables)
             self.usage.pairs.clear()
             self.body(self.function.body)
-            if before == self.variables:
+            if round_ and before == self.variables:  # what is learnt of a parameter may matter before it is learnt
                 break
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
