@@ -17,6 +17,7 @@ from app.config import Settings
 from app.database import Database, migrate
 from app.models import Trace
 from app.services import EXTENSION, Services
+from tests.app.capturing import Captured, capture
 from tests.app.helpers import TOOLCHAIN, Built, Home, build, upload
 from tests.conftest import EXAMPLES, ROOT
 
@@ -119,3 +120,10 @@ def softmax(tmp_path_factory: pytest.TempPathFactory) -> Home:
     database.close()
     assert trace.group_id == data["group"]
     return Home(home, data["group"], trace.id)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    """A captured program: one kernel compiled twice, one launched, one autotuned."""
+    folder = tmp_path_factory.mktemp("trained")
+    return capture(folder, program=(sys.executable, "train.py", "a", "--json"))
