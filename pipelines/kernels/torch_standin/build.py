@@ -57,20 +57,19 @@ class _Name:
         return f"torch.{self._name}"
 
 
+def _numbers(version: Any) -> list[int]:
+    text = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
+    return [int(part) for part in text.split("+")[0].split(".") if part.isdigit()]
+
+
 class TorchVersion(str):
     """A version that compares by its numbers, also with strings."""
 
-    def _key(self, other: Any) -> tuple[list[int], list[int]]:
-        def numbers(text: str) -> list[int]:
-            return [int(part) for part in str(text).split("+")[0].split(".") if part.isdigit()]
-
-        return numbers(self), numbers(".".join(map(str, other)) if isinstance(other, tuple) else other)
-
     def __lt__(self, other: Any) -> bool:
-        return (lambda pair: pair[0] < pair[1])(self._key(other))
+        return _numbers(self) < _numbers(other)
 
     def __le__(self, other: Any) -> bool:
-        return (lambda pair: pair[0] <= pair[1])(self._key(other))
+        return _numbers(self) <= _numbers(other)
 
     def __gt__(self, other: Any) -> bool:
         return not self <= other

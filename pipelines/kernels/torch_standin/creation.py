@@ -19,6 +19,11 @@ _generator = [np.random.default_rng(SEED)]
 _IGNORED = ("layout", "pin_memory", "memory_format", "names", "generator")
 
 
+def random_numbers() -> np.random.Generator:
+    """Return where random values come from."""
+    return _generator[0]
+
+
 def manual_seed(seed: int) -> Generator:
     """Start the random numbers afresh."""
     _generator[0] = np.random.default_rng(abs(int(seed)))
@@ -92,8 +97,8 @@ def _create(name: str, fill: Callable[..., Any] | None) -> None:
 _create("empty", None)
 _create("zeros", lambda shape, kind: np.zeros(shape, kind.array))
 _create("ones", lambda shape, kind: np.ones(shape, kind.array))
-_create("rand", lambda shape, _: _generator[0].random(shape))
-_create("randn", lambda shape, _: _generator[0].standard_normal(shape))
+_create("rand", lambda shape, _: random_numbers().random(shape))
+_create("randn", lambda shape, _: random_numbers().standard_normal(shape))
 
 
 @operation(method=False)
@@ -174,7 +179,7 @@ def randint(*bounds: Any, dtype: Any = None, device: Any = None, **more: Any) ->
         high = given[0]
     kind = read_dtype(dtype) if dtype is not None else int64
     shape = sizes((size,))
-    values = _generator[0].integers(low, max(int(high), int(low) + 1), shape) if math.prod(shape) <= KNOWN else None
+    values = random_numbers().integers(low, max(int(high), int(low) + 1), shape) if math.prod(shape) <= KNOWN else None
     return new(shape, kind, place(device), values)
 
 
@@ -189,7 +194,7 @@ def randperm(n: int, *, dtype: Any = None, device: Any = None, **more: Any) -> T
     """Return a random order."""
     _checked(more, "randperm")
     kind = read_dtype(dtype) if dtype is not None else int64
-    return new([n], kind, place(device), _generator[0].permutation(n) if n <= KNOWN else None)
+    return new([n], kind, place(device), random_numbers().permutation(n) if n <= KNOWN else None)
 
 
 @operation(method=False)

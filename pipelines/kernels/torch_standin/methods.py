@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.kernels.torch_standin import autograd
 from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, new, view
-from pipelines.kernels.torch_standin.creation import _generator
+from pipelines.kernels.torch_standin.creation import random_numbers
 from pipelines.kernels.torch_standin.device import CPU, CUDA, Device, place
 from pipelines.kernels.torch_standin.dtypes import ALIASES, DTYPES, DType, promote_types, read_dtype, result_type
 from pipelines.kernels.torch_standin.registry import add_method, operation
@@ -135,19 +135,19 @@ def _random(name: str, make: Any) -> None:
 
 
 def _uniform(shape: Any, a: float = 0.0, b: float = 1.0, **more: float) -> Any:
-    return _generator[0].uniform(more.get("from", a), more.get("to", b), shape)
+    return random_numbers().uniform(more.get("from", a), more.get("to", b), shape)
 
 
 def _integers(shape: Any, a: int = 0, b: int | None = None, **more: int) -> Any:
     low, high = more.get("from", a if b is not None else 0), more.get("to", b if b is not None else a or 1 << 24)
-    return _generator[0].integers(low, high, shape)
+    return random_numbers().integers(low, high, shape)
 
 
-_random("normal_", lambda shape, mean=0.0, std=1.0: _generator[0].normal(mean, std, shape))
+_random("normal_", lambda shape, mean=0.0, std=1.0: random_numbers().normal(mean, std, shape))
 _random("uniform_", _uniform)
 _random("random_", _integers)
-_random("bernoulli_", lambda shape, p=0.5: _generator[0].random(shape) < p)
-_random("exponential_", lambda shape, lambd=1.0: _generator[0].exponential(1 / lambd, shape))
+_random("bernoulli_", lambda shape, p=0.5: random_numbers().random(shape) < p)
+_random("exponential_", lambda shape, lambd=1.0: random_numbers().exponential(1 / lambd, shape))
 
 
 @operation()
