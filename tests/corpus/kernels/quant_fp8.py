@@ -4,8 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-FP8_MAX: tl.constexpr = 448.0
-
 
 def is_supported():
     return torch.cuda.get_device_capability() >= (8, 9)

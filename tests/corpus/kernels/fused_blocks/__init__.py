@@ -1,0 +1,3 @@
+from .ops import feed_forward, normalize
+
+__all__ = ["feed_forward", "normalize"]
