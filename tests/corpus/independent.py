@@ -142,7 +142,9 @@ def work(job):
     os.environ["TRITON_CACHE_DIR"] = str(Path("cache").resolve())
     install(Gpu(**job["gpu"]))
     arch = job["target"]
-    target = GPUTarget("hip", arch, job["warp_size"]) if arch.startswith("gfx") else GPUTarget("cuda", int(arch[3:]), 32)
+    target = (
+        GPUTarget("hip", arch, job["warp_size"]) if arch.startswith("gfx") else GPUTarget("cuda", int(arch[3:]), 32)
+    )
     found = launches_of(job, target)
     if "compile" in job:
         return [compiles(found[index], target) for index in job["compile"]]

@@ -108,7 +108,9 @@ def test_kernels_compile_for_further_targets_as_far_as_triton_itself(
     failures = {i: each.manifest.failure for i, each in zip(indices, made, strict=True) if each.manifest.failure}
     expected = {i for i in indices if target in REFUSED.get((source.name, kernels[i]), {})}
     assert failures.keys() == expected, failures
-    for index, error in zip(failures, independent.errors(source, target, list(failures)) if failures else [], strict=True):
+    for index, error in zip(
+        failures, independent.errors(source, target, list(failures)) if failures else [], strict=True
+    ):
         reason = REFUSED[source.name, kernels[index]][target]
         assert reason in failures[index].message
         assert error is not None
