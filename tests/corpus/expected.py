@@ -166,4 +166,10 @@ LAUNCHES = {
 }
 
 # Why a kernel's first launch cannot be compiled for a target, in Triton's own words.
-REFUSED = {}
+NO_E4M3 = "type fp8e4nv not supported in this architecture"
+REFUSED = {
+    ("matmuls", "split_k_kernel"): {"gfx942": "input_precision must be one of"},
+    ("quant_fp8", "per_token_group_quant_fp8_kernel"): {"sm_80": NO_E4M3},
+    ("quant_fp8", "w8a8_block_fp8_matmul_kernel"): {"sm_80": NO_E4M3},
+    ("quant_fp8", "cast_transpose_fp8_kernel"): {"sm_80": NO_E4M3},
+}

@@ -75,6 +75,8 @@ def value_of(constant):
         return f"tl.{DTYPES[constant]}"
     if isinstance(constant, JITCallable):
         return {"function": constant.__name__}
+    if callable(constant):
+        return {"function": f"{constant.__module__}.{constant.__qualname__}"}
     if isinstance(constant, str):
         return constant.replace(ROOT, "<triton>")
     return constant if isinstance(constant, int | float | None) else repr(constant)
@@ -93,7 +95,7 @@ def launches_of(job, target):
     """Run the source and keep what the JIT would look up, as it hands it to its hook; nothing is compiled."""
     found = {}
 
-    def serialize(_, signature, constants, attributes, options, key, __):
+    def serialize(_, signature, constants, attributes, options, *__):
         function = sys._getframe(1).f_locals["self"]
         made = {
             "kernel": function.__name__,
@@ -101,14 +103,14 @@ def launches_of(job, target):
             "options": {name: value_of(value) for name, value in options.__dict__.items()},
         }
         distinct = (id(function), json.dumps(made, sort_keys=True, default=repr))
-        found.setdefault(distinct, (made, key, (function, signature, constants, attributes), options))
+        found.setdefault(distinct, (made, (function, signature, constants, attributes), options))
         return ""
 
     triton.runtime.jit.serialize_specialization_data = serialize
     triton.knobs.runtime.jit_cache_hook = lambda **_: True  # as where a kernel is in a cache: not compiled here
     triton.runtime.driver.set_active(Driver(target, job["gpu"]["properties"]))
     main = Path(job["main"])
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     parts = main.with_suffix("").parts
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     module.__file__, module.__package__ = str(main), ".".join(parts[:-1])
@@ -122,7 +124,7 @@ def launches_of(job, target):
 
 def compiles(found, target):
     """Return the error of ``triton.compile``, None where it compiles."""
-    _, _, source, options = found
+    _, source, options = found
     try:
         kind = GluonASTSource if source[0].is_gluon() else ASTSource
         triton.compile(kind(*source), target=target, options=dict(options.__dict__))
@@ -142,13 +144,12 @@ def work(job):
     os.environ["TRITON_CACHE_DIR"] = str(Path("cache").resolve())
     install(Gpu(**job["gpu"]))
     arch = job["target"]
-    target = (
-        GPUTarget("hip", arch, job["warp_size"]) if arch.startswith("gfx") else GPUTarget("cuda", int(arch[3:]), 32)
-    )
+    backend, number = ("hip", arch) if arch.startswith("gfx") else ("cuda", int(arch.removeprefix("sm_")))
+    target = GPUTarget(backend, number, job["warp_size"])
     found = launches_of(job, target)
     if "compile" in job:
         return [compiles(found[index], target) for index in job["compile"]]
-    return [{**made, "key": key} for made, key, _, _ in found]
+    return [made for made, _, _ in found]
 
 
 def main():
@@ -165,7 +166,7 @@ def main():
             os._exit(0)
         os.close(write)
         with os.fdopen(read) as answer:
-            print(answer.read() or json.dumps({"error": "died"}), flush=True)
+            print(answer.read() or "{}", flush=True)
         os.wait()
 
 

@@ -19,6 +19,8 @@ from pipelines.triton_path.targets import chip
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = Path(__file__).with_name("kernels")
 INDEPENDENT = Path(__file__).with_name("independent.py")
+DIED = "died"
+"""In the place of an error: the compiler ended its process."""
 PROGRAM = "train.py"
 """The file of a package that launches its kernels."""
 
@@ -85,12 +87,13 @@ class Independent:
     def launches(self, source: Source, target: str) -> list[dict[str, Any]]:
         """Return the distinct launches as the JIT specialized them."""
         found: list[dict[str, Any]] = self._ask(self._job(source, target))
+        assert isinstance(found, list), found
         return found
 
     def errors(self, source: Source, target: str, launches: list[int]) -> list[str | None]:
         """Return what ``triton.compile`` raises for some launches."""
-        found: list[str | None] = self._ask({**self._job(source, target), "compile": launches})
-        return found
+        found = self._ask({**self._job(source, target), "compile": launches})
+        return found if isinstance(found, list) else [DIED] * len(launches)
 
     def _job(self, source: Source, target: str) -> dict[str, Any]:
         known = chip(target)
@@ -104,7 +107,7 @@ class Independent:
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
-        assert not (isinstance(answer, dict) and "error" in answer), answer["error"]
+        assert not isinstance(answer, dict) or "error" not in answer, answer["error"]
         return answer
 
     def close(self) -> None:
