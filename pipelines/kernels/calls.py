@@ -26,6 +26,8 @@ MEMORY = {
 ADDRESSES = ("pointer", "ptr", "base")
 # Atomic operations that only whole numbers of 32 bits and more have.
 WORDS = _set("atomic_and atomic_or atomic_xor atomic_xchg atomic_cas")
+# Those that halves have none of.
+HALFLESS = _set("atomic_max atomic_min")
 DESCRIBED = _set("make_block_ptr make_tensor_descriptor")
 DESCRIPTOR_METHODS = _set("load store gather scatter atomic_add atomic_max atomic_min reduce")
 

@@ -111,6 +111,8 @@ class Calls(Expressions):
             for index in bits(value.element):
                 self.facts[index].addresses = True
             return Value(address=value.address, mentions=mentions)
+        if "int32" in text and any(item.arg == "bitcast" for item in node.keywords):
+            self.need_single(value.element, "its 32 bits are used")
         wide = "float32" in text
         return Value(address=value.address, mentions=mentions, index=value.index and not wide, wide=wide, number=wide)
 
@@ -142,12 +144,12 @@ class Calls(Expressions):
             last = [k.value for k in node.keywords if k.arg == "block_shape"] or node.args[3:4]
             self.block(elements(last))
             return Value(address=chosen, mentions=address.mentions)
-        for key, value in keywords.items():
-            if key == "mask":
-                self.count(value.mentions & ~chosen, "part of a mask")
+        self.count(keywords.get("mask", NOTHING).mentions & ~chosen, "part of a mask")
         if name in calls.WORDS:
             for index in bits(chosen):
                 self.facts[index].words = calls.MEMORY[name]
+        elif name in calls.HALFLESS:
+            self.need_single(chosen, f"{name} takes no halves")
         elif name == "store" and len(arguments) > 1:
             stored = arguments[1]
             if stored.index and not stored.element and not stored.number and not stored.wide:

@@ -115,6 +115,8 @@ def test_a_function_that_returns_a_value_is_a_helper():
         ("tl.store(a, tl.exp(tl.load(b).to(tl.float32)))", "b", "*fp16:16"),
         ("tl.store(a + tl.load(b), 1.0)", "b", "*i32:16"),
         ("tl.atomic_cas(a, 0, 1)", "a", "*i32:16"),
+        ("tl.atomic_max(a, tl.load(b))", "a", "*fp32:16"),
+        ("tl.store(a, tl.load(b).to(tl.int32, bitcast=True))", "b", "*fp32:16"),
         ("for i in range(tl.load(b)):\n        tl.store(a, i)", "b", "*i32:16"),
         ("p = a\n    p += 4\n    tl.store(p, 1)", "a", "*fp16:16"),
         ("tl.store(a, b * tl.load(c))", "b", "fp32"),
