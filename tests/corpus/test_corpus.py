@@ -16,6 +16,7 @@ from tests.corpus.library import Independent, Quick, Source, compile_all, source
 
 SOURCES = sources()
 EVERY = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+FURTHER = ("sm_80", "sm_100", "gfx942")
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,25 @@ def argument(found: Argument) -> Any:
     if found.type == "constexpr":
         return {"value": found.value}
     return {"type": found.type, "divisibility": found.divisibility}
+
+
+@pytest.mark.parametrize("target", FURTHER)
+@EVERY
+def test_kernels_compile_for_further_targets_as_far_as_triton_itself(
+    compiler: Quick, independent: Independent, source: Source, target: str
+) -> None:
+    """Each kernel's first launch; a refusal is in the table, and Triton alone gives the same."""
+    (first,) = compile_all(compiler, [source.spec(target)])
+    kernels = [launch.kernel for launch in first.launches]
+    assert Counter(kernels) == LAUNCHES[source.name]
+    indices = [i for i, kernel in enumerate(kernels) if kernel not in kernels[:i]]
+    made = [first, *compile_all(compiler, [source.spec(target, i) for i in indices[1:]])]
+    failures = {i: each.manifest.failure for i, each in zip(indices, made, strict=True) if each.manifest.failure}
+    expected = {i for i in indices if target in REFUSED.get((source.name, kernels[i]), {})}
+    assert failures.keys() == expected, failures
+    errors = independent.errors(source, target, list(failures)) if failures else []
+    for index, error in zip(failures, errors, strict=True):
+        reason = REFUSED[source.name, kernels[index]][target]
+        assert reason in failures[index].message
+        assert error is not None
+        assert reason in error
