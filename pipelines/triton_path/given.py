@@ -52,8 +52,8 @@ class _Given:
     namespace: Mapping[str, Any]
 
 
-def given_launches(ran: Ran, request: dict[str, Any], backend: Any) -> list[Launch]:
-    """Return a launch for each kernel that is meant, and for each of its autotune configs.
+def given_launches(ran: Ran, request: dict[str, Any], backend: Any) -> tuple[list[Launch], dict[str, UserError]]:
+    """Return a launch for each kernel that is meant, and for each of its autotune configs; and, by name, why not.
 
     What is not given is guessed, and the launch says so.
 
@@ -65,16 +65,16 @@ def given_launches(ran: Ran, request: dict[str, Any], backend: Any) -> list[Laun
     guesses = Guesses()
     kernels = _find(ran, request["kernel"], {*types, *constants}, guesses)
     launches: list[Launch] = []
-    refused: list[UserError] = []
+    refused: dict[str, UserError] = {}
     for kernel in kernels:
         given = _Given(types, constants, guesses.of(kernel.function), ran.namespace)
         try:
             launches += _launches(kernel, given, backend)
         except UserError as error:  # of several kernels those that can be guessed are compiled
-            refused.append(error)
+            refused[kernel.function.__name__] = error
     if not launches:
-        raise refused[0]
-    return launches
+        raise next(iter(refused.values()))
+    return launches, refused
 
 
 def _launches(kernel: _Kernel, given: _Given, backend: Any) -> Iterator[Launch]:

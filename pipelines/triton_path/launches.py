@@ -68,7 +68,7 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     capture.remove()
     made = declared.launches if declared else capture.launches
     captured = _captured(made, ran, request) if runs else []
-    launches = captured or _given(ran, request, backend)
+    launches, refused = (captured, {}) if captured else _given(ran, request, backend)
     distinct: dict[str, Launch] = {}
     for launch in launches:
         launch.options = {**plain(launch.options), **overriding}
@@ -83,6 +83,7 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     origin = "captured" if captured else "guessed" if runs or launch.guessed else "given"
     notes = [_note(trouble, ran.file) for trouble in capture.troubles] + _end(ran) if runs else []
     notes += _torch_note(torch)
+    notes += [_left_out(name, error, ran.file) for name, error in refused.items()]
     if origin == "guessed":
         notes.insert(0, guess_note(launch.function, launch.guessed, NOT_LAUNCHED if runs else NOT_GIVEN, ran.file))
     elif declared:
@@ -115,8 +116,13 @@ def _captured(made: list[Launch], ran: Ran, request: Request) -> list[Launch]:
     return launches
 
 
-def _given(ran: Ran, request: Request, backend: Any) -> list[Launch]:
-    """Return launches of what is given, the rest guessed.
+def _left_out(name: str, error: UserError, file: str) -> dict[str, JsonValue]:
+    """Tell of a kernel that no launch could be made for, among several that were meant."""
+    return {"message": clean(f"{name} was left out: {error}"), "file": file, "line": None, "column": None}
+
+
+def _given(ran: Ran, request: Request, backend: Any) -> tuple[list[Launch], dict[str, UserError]]:
+    """Return launches of what is given, the rest guessed, and why there is none for some of the kernels, by name.
 
     Raises:
         UserError: there is no kernel to guess for, or it cannot be guessed.

@@ -38,6 +38,13 @@ def test_a_kernel_without_launch_code_compiles_for_sm_90(compiler: Compiler, kin
     assert any(item.guessed for item in made.kernel.arguments)
 
 
+def test_a_kernel_that_cannot_be_guessed_is_told_beside_the_others(compiler: Compiler):
+    source = IMPORTS + KERNEL + "@triton.jit\ndef several(x_ptr, *rest):\n    tl.store(x_ptr, rest[0])\n"
+    made = succeeds(compiler, source)
+    (left,) = [item.message for item in made.diagnostics if "left out" in item.message]
+    assert left.startswith("several was left out: *rest takes any number of values")
+
+
 def test_the_note_says_why_at_the_kernels_line(compiler: Compiler):
     made = succeeds(compiler, IMPORTS + KERNEL)
     (told,) = [item for item in made.diagnostics if item.severity == "note"]
