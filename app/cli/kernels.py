@@ -58,7 +58,16 @@ def facts(kernel: FoundKernel) -> Iterator[str]:
         yield f"in {kernel.within}"
     if kernel.held:
         yield f"held by {' and '.join(kernel.held)}"
-    yield "launched by the source" if kernel.launched else "a helper" if kernel.helper else "not launched by the source"
+    if kernel.declared:
+        yield "declared by its decorator"
+    else:
+        yield (
+            "launched by the source"
+            if kernel.launched
+            else "a helper"
+            if kernel.helper
+            else "not launched by the source"
+        )
     if kernel.gluon:
         yield "Gluon"
     if kernel.tuning:

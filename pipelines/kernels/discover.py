@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pipelines.kernels.decorators import read_heuristics, read_tuning, text_of
 from pipelines.kernels.found import Discovery, FoundArgument, FoundKernel, ImportedKernel, SourceFault
 from pipelines.kernels.guess import Context, guess_arguments
+from pipelines.kernels.inductor.source import embedded, is_declared
 from pipelines.kernels.syntax import GLUON_JIT, HEURISTICS, JITS, TUNERS, File, Read, dotted, parse, resolve, scoped
 from pipelines.kernels.usage import Reader
 
@@ -31,7 +32,8 @@ def discover(source: str, file: str = "kernel.py", read: Read = lambda _: None) 
     """
     try:
         tree = parse(source)
-        return _discover(File(tree, file, read))
+        found = _discover(File(tree, file, read))
+        return _with_embedded(found, tree, file, read)
     except SyntaxError as error:
         return _unreadable(error.msg, error.lineno, error.offset)
     except ValueError as error:
@@ -47,6 +49,21 @@ def reading(files: Mapping[str, str]) -> Read:
 
 def _unreadable(message: str, line: int | None, column: int | None) -> Discovery:
     return Discovery(kernels=(), launches=False, error=SourceFault(message=message, line=line, column=column))
+
+
+def _with_embedded(found: Discovery, tree: ast.Module, file: str, read: Read) -> Discovery:
+    """Add the kernels that a file of TorchInductor's holds as texts, at their lines of the file."""
+    kernels = list(found.kernels)
+    for item in embedded(tree):
+        before = item.line - 1
+        try:
+            inner = _discover(File(parse(item.text), file, read))
+        except SyntaxError as error:
+            error.lineno = (error.lineno or 1) + before
+            raise
+        kernels += [kernel.model_copy(update={"line": kernel.line + before}) for kernel in inner.kernels]
+    launches = found.launches or any(kernel.declared for kernel in kernels)
+    return found.model_copy(update={"kernels": tuple(kernels[:MAX_KERNELS]), "launches": launches})
 
 
 @dataclass
@@ -140,7 +157,8 @@ class _Roles:
 def _kernel(made: _Made, file: File, reader: Reader, roles: _Roles) -> FoundKernel:
     node, names = made.node, {made.node.name, *made.held}
     marks = {resolve(item, file.names) for item in made.decorators}
-    launched = not names.isdisjoint(roles.launched)
+    declared = is_declared(node)
+    launched = declared or not names.isdisjoint(roles.launched)
     helper = not launched and (not names.isdisjoint(roles.called) or _returns(node))
     tuning = read_tuning(made.decorators, file)
     heuristics = read_heuristics(made.decorators, file)
@@ -155,6 +173,7 @@ def _kernel(made: _Made, file: File, reader: Reader, roles: _Roles) -> FoundKern
         helper=helper,
         launched=launched,
         gluon=not marks.isdisjoint(GLUON_JIT),
+        declared=declared,
         within=".".join(_name(item) for item in made.around) or None,
         nested=any(not isinstance(item, ast.ClassDef) for item in made.around),
         held=tuple(made.held),

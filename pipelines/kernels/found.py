@@ -51,8 +51,9 @@ class FoundTuning(Model):
 class FoundKernel(Model):
     """A function with Triton's decorator, or Gluon's; a ``helper`` is called by another kernel and never launched.
 
-    ``within`` names the functions and classes around it, ``held`` the variables that hold it under another name,
-    ``heuristics`` the values that ``triton.heuristics`` fills.
+    One that is ``declared`` has its signature in its decorator, TorchInductor's, and needs no launch: it counts as
+    launched. ``within`` names the functions and classes around it, ``held`` the variables that hold it under another
+    name, ``heuristics`` the values that ``triton.heuristics`` fills.
     """
 
     name: str
@@ -62,6 +63,7 @@ class FoundKernel(Model):
     helper: bool
     launched: bool
     gluon: bool
+    declared: bool = False
     within: str | None = None
     nested: bool = False
     held: tuple[str, ...] = ()
@@ -85,7 +87,10 @@ class SourceFault(Model):
 
 
 class Discovery(Model):
-    """The kernels of a source; ``launches`` where its own code launches one, ``imported`` those of other files."""
+    """The kernels of a source.
+
+    ``launches`` where its own code launches one or declares its signature, ``imported`` those of other files.
+    """
 
     kernels: tuple[FoundKernel, ...]
     launches: bool

@@ -22,6 +22,8 @@ _PATH = re.compile(FILE_PATH)
 _MAIN = re.compile(r"^if\s+__name__\s*==\s*[\"']__main__[\"']", re.MULTILINE)
 _KERNEL = re.compile(r"^[ \t]*@(?:\w+\.)*(?:jit|autotune)\b", re.MULTILINE)
 _LAUNCH = re.compile(r"\]\(")
+_DEFINED = re.compile(r"^[ \t]*def\s+(\w+)", re.MULTILINE)
+_SUBSCRIPTED = re.compile(r"\b(\w+)\[")
 
 
 class PackageError(ValueError):
@@ -76,7 +78,8 @@ def import_root(path: str, paths: Iterable[str]) -> str:
 def entry_candidates(files: Mapping[str, str]) -> list[str]:
     """Return the files that one would start with, the likeliest first.
 
-    Those that launch kernels under ``__main__`` come first, then those that launch some, then those that define some.
+    Those that launch kernels under ``__main__`` come first, then those that launch some of their own, then those that
+    launch another file's, then those that define some.
     """
     return [path for _, path in _ranked(files)]
 
@@ -95,13 +98,14 @@ def find_entry(files: Mapping[str, str]) -> str:
 
 
 def _ranked(files: Mapping[str, str]) -> list[tuple[int, str]]:
-    return sorted((rank, path) for path, text in files.items() if (rank := _rank(text)) is not None)
+    defined = {name for text in files.values() if _KERNEL.search(text) for name in _DEFINED.findall(text)}
+    return sorted((rank, path) for path, text in files.items() if (rank := _rank(text, defined)) is not None)
 
 
-def _rank(text: str) -> int | None:
+def _rank(text: str, defined: set[str]) -> int | None:
     kernels, launches = bool(_KERNEL.search(text)), bool(_LAUNCH.search(text))
     if _MAIN.search(text) and (kernels or launches or "triton" in text):
         return 0
-    if not kernels:
-        return None
-    return 1 if launches else 2
+    if kernels:
+        return 1 if launches else 3
+    return 2 if launches and not defined.isdisjoint(_SUBSCRIPTED.findall(text)) else None

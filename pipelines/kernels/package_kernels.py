@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from pipelines.kernels.discover import MAX_KERNELS, Discovery, discover, reading
+from pipelines.kernels.discover import MAX_KERNELS, Discovery, FoundKernel, discover, reading
 
 _LAUNCHERS = ("warmup", "run")
 
@@ -23,15 +23,14 @@ def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
         return first
     others = {path: text for path, text in sorted(files.items()) if path != entry and "jit" in text}
     found = {path: discover(text, path, read) for path, text in others.items()}
-    launched = {name for text in (files[entry], *others.values()) for name in _launched(text)}
-    kernels = [kernel.model_copy(update={"launched": kernel.name in launched}) for kernel in first.kernels]
+    launched = {name for text in files.values() for name in _launched(text)}
+    kernels = [_known(kernel, launched, kernel.helper) for kernel in first.kernels]
     taken = {kernel.name for kernel in kernels}
     for made in found.values():
         for kernel in made.kernels:
             if kernel.name not in taken:
                 taken.add(kernel.name)
-                is_launched = kernel.name in launched
-                kernels.append(kernel.model_copy(update={"launched": is_launched, "helper": not is_launched}))
+                kernels.append(_known(kernel, launched, True))
     faults = [(path, made.error) for path, made in found.items() if made.error]
     error = None
     if faults:
@@ -44,8 +43,16 @@ def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
     return first.model_copy(update=told)
 
 
+def _known(kernel: FoundKernel, launched: set[str], helper: bool) -> FoundKernel:
+    """Return a kernel with what the package's other files tell: who is launched is no helper."""
+    is_launched = kernel.declared or kernel.name in launched
+    return kernel.model_copy(update={"launched": is_launched, "helper": helper and not is_launched})
+
+
 def _launched(text: str) -> Iterator[str]:
     """Yield the names in ``kernel[grid](...)``, ``module.kernel[grid](...)`` and ``kernel.warmup(...)``."""
+    if not any(mark in text for mark in ("](", *_LAUNCHERS)):
+        return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -61,7 +61,7 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
         capture.stop_after(request["kernel"], request["launch"])
     capture.install()
     with capture.bounded():
-        declared = run_declared(sources) if runs else None
+        declared = run_declared(sources)
         if declared is None:
             torch.install()
         ran = declared.ran if declared else run_source(sources, main=runs)
@@ -86,7 +86,7 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
     notes += [_left_out(name, error, ran.file) for name, error in refused.items()]
     if origin == "guessed":
         notes.insert(0, guess_note(launch.function, launch.guessed, NOT_LAUNCHED if runs else NOT_GIVEN, ran.file))
-    elif declared:
+    elif declared and runs:
         notes += _first_choices(launch, declared, request)
     return Found(launch, options, ran, origin, notes)
 

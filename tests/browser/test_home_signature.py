@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Server
+from tests.browser.conftest import ROOT, Server
 from tests.browser.test_home import UNLAUNCHED, kernel, write
 from tests.pipelines.triton_path.guessable import IMPORTS, KERNELS
 
 TUNED = IMPORTS + KERNELS["configs_and_heuristics"]
+
+INDUCTOR = (ROOT / "tests" / "golden" / "inductor_output.py").read_text()
+DECLARED = ["triton_poi_fused_add_gelu_0", "triton_per_fused_native_layer_norm_1"]
 
 
 def way(page: Page, name: str) -> Locator:
@@ -163,3 +166,18 @@ def test_the_arguments_fit_and_stay_where_they_are(page: Page, width: int) -> No
     expect(row(page, "BLOCK")).to_contain_text("given")
     assert field(page, "BLOCK").bounding_box() == before
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_inductors_output_is_read_from_its_decorators(page: Page, server: Server) -> None:
+    page.goto("/")
+    write(page, INDUCTOR)
+    expect(kernel(page).locator("option")).to_have_text(["all that the source declares", *DECLARED])
+    expect(way(page, "from the source's decorators")).to_have_attribute("aria-pressed", "true")
+    kernel(page).select_option(DECLARED[1])
+    expect(row(page, "in_ptr0")).to_contain_text("as declared")
+    body = sent(page)
+    assert "args" not in body
+    trace = page.url.split("/t/")[1][:22]
+    found = server.wait(f"/api/v1/traces/{trace}", lambda told: told["status"] in ("ok", "failed"), 60)
+    assert [found["status"], found["kernel"]] == ["ok", DECLARED[1]]
+    assert found["manifest"]["kernel"]["arguments"][0]["type"] == "*bf16"

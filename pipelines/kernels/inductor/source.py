@@ -27,7 +27,7 @@ class Embedded:
 
 def is_output(tree: ast.Module) -> bool:
     """Say whether a source is Inductor's output, or one kernel of it."""
-    return any(_is_declared(node) for node in tree.body) or next(_embedded(tree), None) is not None
+    return any(is_declared(node) for node in tree.body) or next(_embedded(tree), None) is not None
 
 
 def embedded(tree: ast.Module) -> list[Embedded]:
@@ -37,7 +37,7 @@ def embedded(tree: ast.Module) -> list[Embedded]:
 
 def kernels_only(tree: ast.Module) -> ast.Module:
     """Return the tree with nothing but the imports and functions that make kernels, at their lines."""
-    modules = ("triton", "math", "torch._inductor") if any(map(_is_declared, tree.body)) else ("triton", "math")
+    modules = ("triton", "math", "torch._inductor") if any(map(is_declared, tree.body)) else ("triton", "math")
     return ast.Module([node for node in tree.body if _is_kept(node, modules)], type_ignores=[])
 
 
@@ -64,7 +64,8 @@ def _is_compile(node: ast.expr) -> bool:
     )
 
 
-def _is_declared(node: ast.stmt) -> bool:
+def is_declared(node: ast.stmt) -> bool:
+    """Say whether a statement is a kernel whose decorator carries its signature."""
     if not isinstance(node, ast.FunctionDef):
         return False
     calls = [item.func for item in node.decorator_list if isinstance(item, ast.Call)]

@@ -100,10 +100,17 @@ async function opened(list, whole) {
   return { files, entry: likelyEntry(files), whole, skipped: list.length - sources.length };
 }
 
-/** The rule of pipelines/kernels/package.py: a main block first, then launches, then kernels. @param {Record<string, string>} files */
+/** The rule of pipelines/kernels/package.py: a main block first, then launches of its own kernels, then of others', then kernels. @param {Record<string, string>} files */
 function likelyEntry(files) {
   const kernel = /^[ \t]*@(?:\w+\.)*(?:jit|autotune)\b/m;
-  const rules = [/** @param {string} text */ (text) => /^if\s+__name__\s*==\s*["']__main__["']/m.test(text), /** @param {string} text */ (text) => kernel.test(text) && text.includes("]("), /** @param {string} text */ (text) => kernel.test(text)];
+  const defined = new Set(Object.values(files).filter((text) => kernel.test(text)).flatMap((text) => Array.from(text.matchAll(/^[ \t]*def\s+(\w+)/gm), ([, name]) => name)));
+  /** @type {((text: string) => boolean)[]} */
+  const rules = [
+    (text) => /^if\s+__name__\s*==\s*["']__main__["']/m.test(text),
+    (text) => kernel.test(text) && text.includes("]("),
+    (text) => text.includes("](") && Array.from(text.matchAll(/\b(\w+)\[/g)).some(([, name]) => defined.has(name)),
+    (text) => kernel.test(text),
+  ];
   const names = Object.keys(files).sort();
   for (const rule of rules) {
     const found = names.find((name) => rule(files[name]));

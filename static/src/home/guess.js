@@ -2,6 +2,7 @@
 
 /** @typedef {import("./state.js").KernelArgument} KernelArgument */
 /** @typedef {import("./state.js").Guess} Guess */
+/** @typedef {"launch" | "declared" | "guess"} Filler */
 
 /** Types to choose from beside those that a guess names. */
 const TYPES = ["*fp16", "*bf16", "*fp32", "*fp64", "*fp8e4nv", "*fp8e5", "*i8", "*i32", "*i64", "*i1", "i32", "i64", "fp32", "None"];
@@ -38,13 +39,13 @@ export function isValue(text) {
 /**
  * Says in a word and a few more where a field's value comes from.
  * @param {KernelArgument} argument
- * @param {"launch" | "guess"} from what fills the fields that nobody has changed
+ * @param {Filler} from what fills the fields that nobody has changed
  * @param {boolean} given whether somebody has changed this one
  * @returns {{tag: string, why: string}}
  */
 export function provenance({ guess }, from, given) {
   if (given) return { tag: "", why: "given" };
-  if (from === "launch") return { tag: "", why: "as launched" };
+  if (from !== "guess") return { tag: "", why: from === "launch" ? "as launched" : "as declared" };
   if (!guess) return { tag: "", why: "any number of values: only launch code can pass them" };
   return guess.origin === "guessed" ? { tag: "guessed", why: guess.why } : { tag: "", why: guess.why };
 }

@@ -12,6 +12,7 @@ import { plural } from "../lib/format.js";
 
 const HINTS = {
   launch: "The source launches its kernels: types, constexprs and grids are taken from there.",
+  declared: "The kernels' own decorators, TorchInductor's, carry the signatures: types, sizes and options are taken from there.",
   guessed: "Guessed from how the kernel uses its arguments; the launch code does not run. Change what is wrong.",
   none: "The source does not launch this kernel: its arguments are guessed from their use. Change what is wrong.",
   partly: "What you changed is given, the rest is guessed; the launch code does not run.",
@@ -65,6 +66,11 @@ export class Kernels {
     return this.kernel ? this.kernel.launched : this.found.launches;
   }
 
+  /** Whether its decorator says the arguments, and no launch does. */
+  get declared() {
+    return this.kernel ? this.kernel.declared : this.found.kernels.some((kernel) => kernel.declared);
+  }
+
   /** Whether the arguments come from this page's fields. */
   get given() {
     return this.origin !== "launch" || !this.launched;
@@ -80,6 +86,7 @@ export class Kernels {
   get hint() {
     if (this.shown === "guessed") return this.launched ? HINTS.guessed : HINTS.none;
     if (this.shown === "given") return this.signature.complete ? HINTS.given : HINTS.partly;
+    if (this.declared) return HINTS.declared;
     return HINTS.launch + (this.kernel?.autotuned ? " Each autotune config becomes a trace of one group." : "");
   }
 
@@ -122,7 +129,7 @@ export class Kernels {
   showChoices(wanted) {
     const kernels = this.choices;
     const choices = kernels.map((kernel) => el("option", { value: kernel.name }, kernel.autotuned ? `${kernel.name}, autotuned` : kernel.name));
-    if (this.origin === "launch" && this.found.launches && kernels.length > 1) choices.unshift(el("option", { value: "" }, "all that the source launches"));
+    if (this.origin === "launch" && this.found.launches && kernels.length > 1) choices.unshift(el("option", { value: "" }, this.found.kernels.some((kernel) => kernel.declared) ? "all that the source declares" : "all that the source launches"));
     if (!kernels.length) choices.push(el("option", { value: "" }, "no kernel yet: define one with @triton.jit"));
     this.parts.select.replaceChildren(...choices);
     this.parts.select.disabled = choices.length < 2;
@@ -131,10 +138,11 @@ export class Kernels {
 
   show() {
     const { origin, hint, table, facts } = this.parts;
-    this.signature.show(this.kernel, this.given ? "guess" : "launch");
+    this.signature.show(this.kernel, this.given ? "guess" : this.declared ? "declared" : "launch");
     for (const button of origin.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.value === this.shown));
       button.disabled = button.dataset.value === "launch" ? !this.launched : !this.kernel;
+      if (button.dataset.value === "launch") button.textContent = this.declared ? "from the source's decorators" : "from the launch code";
     }
     hint.textContent = this.hint;
     facts.textContent = this.kernel ? factsOf(this.kernel).join(" · ") : elsewhere(this.found);

@@ -17,7 +17,7 @@ export class Signature {
     this.onEdit = onEdit;
     /** What somebody gave, by argument name; an edit of the source loses nothing. @type {Map<string, string>} */
     this.entered = new Map();
-    /** What fills the other fields. @type {"launch" | "guess"} */
+    /** What fills the other fields. @type {import("./guess.js").Filler} */
     this.from = "guess";
     /** @type {Kernel | null} */
     this.kernel = null;
@@ -30,7 +30,7 @@ export class Signature {
   /**
    * Shows a kernel's arguments.
    * @param {Kernel | null} kernel
-   * @param {"launch" | "guess"} from
+   * @param {import("./guess.js").Filler} from
    */
   show(kernel, from) {
     const same = from === this.from && JSON.stringify(kernel?.arguments) === JSON.stringify(this.kernel?.arguments);
@@ -86,7 +86,7 @@ export class Signature {
     const more = el("select", { class: "choices", tabindex: "-1", "aria-label": `Alternatives for ${name}` }, el("option", { value: "" }, ""), ...offered.map((text) => el("option", { value: text }, text)));
     let divisor = "16";
     const show = () => {
-      const text = this.entered.get(name) ?? (this.from === "launch" ? "" : firstValue(guess));
+      const text = this.entered.get(name) ?? (this.from === "guess" ? firstValue(guess) : "");
       const [type, divisibility] = constexpr ? [text, null] : splitType(text);
       if (document.activeElement !== input) input.value = type;
       divisor = divisibility ?? "16";

@@ -12,6 +12,7 @@
  * @property {boolean} helper
  * @property {boolean} launched
  * @property {boolean} gluon
+ * @property {boolean} declared whether its decorator, TorchInductor's, carries its signature
  * @property {string | null} within
  * @property {boolean} nested
  * @property {string[]} held

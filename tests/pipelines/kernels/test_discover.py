@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,3 +154,34 @@ def test_deep_sources_are_told_in_words(source: str):
 @given(st.text(max_size=200))
 def test_any_text_is_read(text: str):
     discover(text)
+
+
+INDUCTOR = (Path(__file__).parents[2] / "golden" / "inductor_output.py").read_text()
+
+
+def test_the_texts_of_an_inductor_output_are_listed_at_their_lines():
+    found = discover(INDUCTOR)
+    assert found.error is None
+    assert found.launches
+    assert [(k.name, k.launched, k.declared, k.helper) for k in found.kernels] == [
+        ("triton_poi_fused_add_gelu_0", True, True, False),
+        ("triton_per_fused_native_layer_norm_1", True, True, False),
+    ]
+    lines = INDUCTOR.splitlines()
+    assert [lines[k.line - 1].partition("(")[0] for k in found.kernels] == [f"def {k.name}" for k in found.kernels]
+    assert [a.name for a in found.kernels[0].arguments] == ["in_out_ptr0", "in_ptr0", "xnumel", "XBLOCK"]
+
+
+def test_a_kernel_under_inductors_own_decorator_is_declared():
+    decorated = SOURCE.replace("@triton.jit\ndef helper", "@triton_heuristics.pointwise()\n@triton.jit\ndef helper")
+    found = {kernel.name: kernel for kernel in discover(decorated).kernels}
+    assert (found["helper"].declared, found["helper"].launched, found["helper"].helper) == (True, True, False)
+    assert not found["kernel"].declared
+
+
+def test_a_fault_inside_a_text_is_told_at_its_line():
+    broken = INDUCTOR.replace("    xnumel = 1048576", "    xnumel = = 1048576")
+    error = discover(broken).error
+    assert error is not None
+    assert error.line is not None
+    assert "= =" in broken.splitlines()[error.line - 1]

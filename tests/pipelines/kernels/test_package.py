@@ -24,6 +24,7 @@ from pipelines.kernels.package import (
     import_root,
     module_name,
 )
+from pipelines.kernels.package_kernels import discover_package
 
 KERNEL = "import triton\n\n\n@triton.jit\ndef k(x_ptr):\n    pass\n"
 
@@ -84,6 +85,17 @@ def test_files_with_launch_code_come_first():
         "d/run.py": 'from a.kernels import k\n\nif __name__ == "__main__":\n    k[(1,)](x)\n',
     }
     assert entry_candidates(files) == ["d/run.py", "b/launches.py", "a/kernels.py"]
+
+
+def test_a_file_that_launches_anothers_kernel_comes_before_those_that_define_some():
+    files = {"a.py": KERNEL, "run.py": "from a import k\n\nk[(1,)](None)\n", "table.py": "TABLE[0](1)\n"}
+    assert entry_candidates(files) == ["run.py", "a.py"]
+
+
+def test_whom_a_file_without_kernels_launches_is_launched():
+    files = {"a.py": KERNEL, "run.py": "from a import k\n\nk[(1,)](None)\n"}
+    assert [(k.name, k.launched, k.helper) for k in discover_package(files, "run.py").kernels] == [("k", True, False)]
+    assert [(k.name, k.launched, k.helper) for k in discover_package(files, "a.py").kernels] == [("k", True, False)]
 
 
 def zipped(members: dict[str, bytes | str], **more: int) -> bytes:
