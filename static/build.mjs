@@ -36,7 +36,8 @@ async function pages() {
   return names.filter((name) => existsSync(path.join(source, name, "main.js"))).sort();
 }
 
-const exported = { "src/export/entry.js": "export.js", "src/export/worker.js": "export-worker.js" };
+// What is no module: a worker, and what an exported trace carries.
+const classic = { "src/trace/worker.js": "trace-worker.js", "src/export/entry.js": "export.js", "src/export/worker.js": "export-worker.js" };
 
 /** Maps each entry's plain name, and each copied asset's, to its file in dist/. */
 function names(metafile) {
@@ -46,7 +47,7 @@ function names(metafile) {
     const from = entryPoint ?? (/\.(js|css)$/.test(file) ? null : Object.keys(inputs)[0]);
     if (!from) continue;
     const parts = from.split("/");
-    const base = parts.at(-1) === "main.js" ? `${parts.at(-2)}.js` : (exported[from] ?? parts.at(-1));
+    const base = parts.at(-1) === "main.js" ? `${parts.at(-2)}.js` : (classic[from] ?? parts.at(-1));
     found[base] = file;
   }
   return found;
@@ -70,7 +71,7 @@ const results = await Promise.all([
   // Runs before the first paint, so it is a classic script of its own.
   build({ ...shared, entryPoints: ["src/lib/theme-early.js"], format: "iife" }),
   build({ ...shared, entryPoints: ["src/css/*.css"] }),
-  build({ ...shared, entryPoints: Object.keys(exported), format: "iife" }),
+  build({ ...shared, entryPoints: Object.keys(classic), format: "iife" }),
   build({ ...shared, entryPoints: ["src/export/export.css"], plugins: [withoutFonts] }),
   build({ ...shared, entryPoints: ["src/favicon.svg"], loader: { ".svg": "copy" } }),
 ]);

@@ -187,3 +187,16 @@ def test_search_finds_lines_of_all_texts(worker: Worker, small: Built) -> None:
     assert [hit["text"] for hit in hits] == ["Two"]
     with pytest.raises(ValueError, match="egular expression"):
         worker.ask("find", {"places": places, "q": "(", "regex": True})
+
+
+def test_matches_are_counted_and_placed_line_by_line(worker: Worker) -> None:
+    text = "Abab\n\nno\nxab"
+    assert worker.ask("matched", {"source": "ab", "text": text}) == {"count": 3, "lines": [1, 4]}
+    assert worker.ask("matched", {"source": "x*", "text": text}) == {"count": 1, "lines": [4]}
+    assert worker.ask("matched", {"source": "o$|^x", "text": text}) == {"count": 2, "lines": [3, 4]}
+    lines = text.split("\n")
+    assert worker.ask("ranges", {"source": "ab|x*", "lines": lines}) == [[[0, 2], [2, 4]], [], [], [[0, 1], [1, 3]]]
+    assert worker.ask("matched", {"source": ".", "text": "x" * 99_999 + "\n" + "y" * 500 + "\nz"}) == {
+        "count": 100_000,
+        "lines": [1, 2],
+    }

@@ -92,6 +92,21 @@ def test_search_marks_this_text_and_lists_all_passes(trace: TracePage) -> None:
     expect(trace.page.locator("#right .cm-line.is-marked")).to_contain_text("tt.load")
 
 
+def test_an_expression_that_costs_too_much_is_ended_and_the_page_goes_on(trace: TracePage) -> None:
+    trace.open(f"?pass={trace.changed[0]}&view=text")
+    trace.press("/")
+    field = trace.page.locator("[data-find] input")
+    trace.page.locator("[data-regex]").click()
+    trace.page.keyboard.insert_text("(.+)+(.+)+(.+)+!!")
+    expect(trace.page.locator("[data-matches]")).to_have_text("takes too long", timeout=30_000)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(trace.page.locator("#hits")).to_contain_text("takes too long", timeout=30_000)
+    field.fill("tt\\.load")
+    expect(trace.page.locator("#right .is-match").first).to_have_text("tt.load")
+    expect(trace.page.locator("[data-matches]")).to_have_text(re.compile(r"^\d+$"))
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+
+
 def test_search_takes_regular_expressions_and_forgives_unfinished_ones(trace: TracePage) -> None:
     trace.open(f"?pass={trace.changed[0]}&view=text")
     trace.press("/")

@@ -1,9 +1,7 @@
 // Where the page's data comes from without a server: what the file itself carries, read by a worker.
 import { ApiError } from "../lib/api.js";
+import { Calls, SlowError } from "../lib/calls.js";
 import { Model } from "../trace/model.js";
-
-/** @typedef {import("./protocol.js").Request} Request */
-/** @typedef {import("./protocol.js").Reply} Reply */
 
 /** A search is bounded in the worker; only an expression that never returns takes longer. */
 const longestSearch = 5_000;
@@ -12,11 +10,8 @@ const longestSearch = 5_000;
 
 /** @implements {Backend} */
 export class Embedded {
-  /** @type {Map<number, {request: Request, resolve: (value: any) => void, reject: (error: Error) => void}>} */
-  #waiting = new Map();
-  #next = 0;
-  /** @type {Worker} */
-  #worker;
+  /** @type {Calls} */
+  #calls;
   /** @type {Model | null} */
   #model = null;
 
@@ -24,36 +19,21 @@ export class Embedded {
   constructor({ worker, archives, extra }) {
     this.url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
     this.data = { archives, extra };
-    this.#worker = this.#start();
+    this.#calls = new Calls(() => this.worker(), { call: "open", argument: this.data });
   }
 
-  #start() {
-    const worker = new Worker(this.url);
-    worker.addEventListener("message", ({ data }) => this.#settle(data));
-    worker.addEventListener("error", (event) => this.#fail(event.message));
-    return worker;
+  worker() {
+    return new Worker(this.url);
   }
 
-  /** @param {Reply} reply */
-  #settle({ id, value, error }) {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (error === undefined) waiting?.resolve(value);
-    else waiting?.reject(new ApiError(0, "unreadable", `This file could not be read: ${error}.`));
-  }
-
-  /** @param {string} [message] */
-  #fail(message) {
-    for (const id of this.#waiting.keys()) this.#settle({ id, error: message || "its worker did not start" });
-  }
-
-  /** @param {Request["call"]} call @param {unknown} argument @returns {Promise<any>} */
-  #ask(call, argument) {
-    return new Promise((resolve, reject) => {
-      const request = { id: this.#next++, call, argument };
-      this.#waiting.set(request.id, { request, resolve, reject });
-      this.#worker.postMessage(request);
-    });
+  /** @param {string} call @param {unknown} argument @param {number | null} [limit] @returns {Promise<any>} */
+  async #ask(call, argument, limit = null) {
+    try {
+      return await this.#calls.ask(call, argument, limit);
+    } catch (error) {
+      if (error instanceof SlowError) throw new ApiError(0, "slow", "The search takes too long.");
+      throw new ApiError(0, "unreadable", `This file could not be read: ${error instanceof Error ? error.message : error}.`);
+    }
   }
 
   async trace() {
@@ -79,13 +59,8 @@ export class Embedded {
   }
 
   /** @param {string} q @param {boolean} regex */
-  async search(q, regex) {
-    const timer = setTimeout(() => this.#restart(), longestSearch);
-    try {
-      return await this.#ask("find", { places: this.#places(), q, regex });
-    } finally {
-      clearTimeout(timer);
-    }
+  search(q, regex) {
+    return this.#ask("find", { places: this.#places(), q, regex }, longestSearch);
   }
 
   /** @returns {[string, string][]} each distinct text with the first address that shows it */
@@ -96,16 +71,5 @@ export class Embedded {
       if (entry?.text && !seen.has(entry.text)) seen.set(entry.text, entry.address);
     }
     return Array.from(seen, ([digest, address]) => [address, digest]);
-  }
-
-  /** Ends a search that does not return, and asks again for the rest. */
-  #restart() {
-    this.#worker.terminate();
-    this.#worker = this.#start();
-    void this.#ask("open", this.data);
-    for (const [id, { request }] of Array.from(this.#waiting)) {
-      if (request.call === "find") this.#settle({ id, error: "the search takes too long" });
-      else if (request.call !== "open") this.#worker.postMessage(request);
-    }
   }
 }

@@ -1,4 +1,4 @@
-// What the page and its worker tell each other, and what the file carries beside the .loupe file.
+// What the file carries beside the .loupe file.
 
 /**
  * @typedef {object} Extra
@@ -7,8 +7,5 @@
  *   the numbers of the two texts in the archive, "3 4"; each op is three numbers: its kind, and how many lines of each text it covers
  * @property {Record<string, string>} plain SASS without encodings, by digest
  */
-
-/** @typedef {{id: number, call: "open" | "text" | "diff" | "find" | "file", argument: unknown}} Request */
-/** @typedef {{id: number, value?: any, error?: string}} Reply */
 
 export {};

@@ -1,4 +1,6 @@
 // Decodes, aligns and searches beside the page, so that it stays smooth.
+import { answer } from "../lib/calls.js";
+import { matching } from "../trace/matching.js";
 import { align } from "./align.js";
 import { Archive } from "./archive.js";
 import { decompress } from "./zstd/frame.js";
@@ -6,7 +8,6 @@ import { search } from "./search.js";
 
 /** @typedef {import("../trace/types.js").Syntax} Syntax */
 /** @typedef {import("./protocol.js").Extra} Extra */
-/** @typedef {import("./protocol.js").Request} Request */
 
 /** @type {{archive: Archive, files: Uint8Array[], extra: Extra} | null} */
 let opened = null;
@@ -60,14 +61,4 @@ function find({ places, q, regex }) {
   return search(places, (digest) => text({ digest, raw: false }), q, regex);
 }
 
-/** @type {Record<string, (argument: any) => unknown>} */
-const calls = { open, text, diff, find, file: () => opened?.files[0] };
-
-addEventListener("message", ({ data }) => {
-  const { id, call, argument } = /** @type {Request} */ (data);
-  try {
-    postMessage({ id, value: calls[call](argument) });
-  } catch (error) {
-    postMessage({ id, error: error instanceof Error ? error.message : String(error) });
-  }
-});
+answer({ open, text, diff, find, file: () => opened?.files[0], ...matching });

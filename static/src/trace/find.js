@@ -1,8 +1,8 @@
 // Search: marks and walks the matches in the text in view, and lists those of all passes.
-import { RegExpCursor } from "@codemirror/search";
 import { ApiError } from "../lib/api.js";
 import { debounce, el, need } from "../lib/dom.js";
 import { count, plural } from "../lib/format.js";
+import { Matcher } from "./matcher.js";
 
 /** @typedef {import("./types.js").Hit} Hit */
 
@@ -11,19 +11,23 @@ import { count, plural } from "../lib/format.js";
  * @typedef {object} Searched
  * @property {() => import("@codemirror/state").Text} text the text in view
  * @property {() => number} line the line one stands on, from 1
- * @property {(query: RegExp | null) => void} onQuery
+ * @property {(query: ((line: string) => import("./matching.js").Ranges) | null) => void} onQuery what a line has to be marked
+ * @property {() => void} onKnown once there is more to mark
  * @property {(line: number) => void} onLine a line of the text in view
  * @property {(hit: Hit) => void} onHit a line of any pass
  * @property {(address: string) => string} name what a pass is called
  */
 
-const mostCounted = 100_000;
 const shownHits = 8;
 
 export class Find {
-  /** @type {RegExp | null} */
-  query = null;
+  /** Whether there is something to search for. */
+  query = false;
   #turn = 0;
+  /** @type {import("@codemirror/state").Text | null} the text that `#matched` is about */
+  #text = null;
+  /** @type {Promise<import("./matching.js").Matched | null>} */
+  #matched = Promise.resolve(null);
 
   /** @param {import("./types.js").Backend} backend @param {Searched} page */
   constructor(backend, page) {
@@ -34,6 +38,7 @@ export class Find {
     this.counted = need("[data-matches]", HTMLElement, this.form);
     this.regex = need("[data-regex]", HTMLButtonElement, this.form);
     this.list = need("#hits", HTMLElement);
+    this.matcher = new Matcher(() => backend.worker(), { onKnown: () => page.onKnown(), onFault: (message) => this.#giveUp(message) });
     this.#wire();
   }
 
@@ -65,7 +70,7 @@ export class Find {
       else this.#open(false);
     } else if (event.key === "Enter" && event.target === this.field) {
       this.#open(false);
-      this.step(event.shiftKey ? -1 : 1);
+      void this.step(event.shiftKey ? -1 : 1);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const hits = /** @type {HTMLElement[]} */ (Array.from(this.list.querySelectorAll("a")));
       const at = hits.findIndex((hit) => hit === document.activeElement);
@@ -91,54 +96,53 @@ export class Find {
   #read() {
     const text = this.field.value;
     const regex = this.regex.getAttribute("aria-pressed") === "true";
-    this.query = null;
-    this.field.removeAttribute("aria-invalid");
-    if (text) {
-      try {
-        this.query = new RegExp(regex ? text : text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
-      } catch {
-        this.field.setAttribute("aria-invalid", "true");
-      }
-    }
-    this.page.onQuery(this.query);
-    this.recount();
+    const source = regex ? text : text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const valid = isPattern(source);
+    this.query = Boolean(text) && valid;
+    if (valid) this.field.removeAttribute("aria-invalid");
+    else this.field.setAttribute("aria-invalid", "true");
+    this.matcher.use(this.query ? source : null);
+    this.#text = null;
+    this.counted.textContent = this.counted.title = "";
+    this.page.onQuery(this.query ? (line) => this.matcher.ranges(line) : null);
+    void this.recount();
   }
 
   /** Counts the matches in the text in view. */
-  recount() {
-    if (!this.query) {
-      this.counted.textContent = "";
-      return;
-    }
-    let found = 0;
-    for (const cursor = this.#cursor(0); found < mostCounted && !cursor.next().done; ) found++;
-    this.counted.textContent = count(found);
-    this.counted.title = `${plural(found, "match", "matches")} in this text`;
+  async recount() {
+    if (!this.query) return;
+    const found = await this.#inView();
+    if (!found) return;
+    this.counted.textContent = count(found.count);
+    this.counted.title = `${plural(found.count, "match", "matches")} in this text`;
   }
 
-  /** @param {number} from @param {number} [to] */
-  #cursor(from, to) {
-    return new RegExpCursor(this.page.text(), this.query?.source ?? "", { ignoreCase: true }, from, to);
+  /** @returns {Promise<import("./matching.js").Matched | null>} what matches in the text in view */
+  #inView() {
+    const text = this.page.text();
+    if (text !== this.#text) this.#matched = this.matcher.matched(text.toString());
+    this.#text = text;
+    return this.#matched;
+  }
+
+  /** An expression that costs too much marks nothing; it says so until it is changed. @param {string} message */
+  #giveUp(message) {
+    this.query = false;
+    this.page.onQuery(null);
+    this.field.setAttribute("aria-invalid", "true");
+    this.counted.textContent = message;
+    this.counted.title = `This expression ${message} on the text in view.`;
   }
 
   /** Goes to the next or previous line that matches. @param {1 | -1} direction */
-  step(direction) {
+  async step(direction) {
     if (!this.query) return;
-    const text = this.page.text();
-    const here = text.line(Math.min(this.page.line(), text.lines));
-    const [from, to] = direction > 0 ? [Math.min(here.to + 1, text.length), text.length] : [0, here.from];
-    const found = this.#edge(from, to, direction) ?? this.#edge(0, text.length, direction);
-    if (found !== null) this.page.onLine(text.lineAt(found).number);
-  }
-
-  /** @param {number} from @param {number} to @param {1 | -1} direction @returns {number | null} the first or last match */
-  #edge(from, to, direction) {
-    let last = null;
-    for (const cursor = this.#cursor(from, to); !cursor.next().done; ) {
-      last = cursor.value.from;
-      if (direction > 0) break;
-    }
-    return last;
+    const lines = (await this.#inView())?.lines;
+    if (!lines?.length) return;
+    const here = this.page.line();
+    if (direction > 0) return this.page.onLine(lines.find((line) => line > here) ?? lines[0]);
+    const from = lines.findIndex((line) => line >= here);
+    this.page.onLine(/** @type {number} */ (lines.at((from < 0 ? lines.length : from) - 1)));
   }
 
   async #everywhere() {
@@ -149,8 +153,9 @@ export class Find {
     try {
       const { hits, truncated } = await this.backend.search(q, regex);
       if (turn !== this.#turn) return;
-      const note = truncated ? `the first ${plural(hits.length, "line")}; narrow the search to see others` : "";
-      this.#fill(hits, hits.length ? note : "no line of any pass matches");
+      const found = truncated ? `the first ${plural(hits.length, "line")}; narrow the search to see others` : "";
+      const none = truncated ? "the search takes too long: nothing was found in the time it has" : "no line of any pass matches";
+      this.#fill(hits, hits.length ? found : none);
     } catch (error) {
       if (turn === this.#turn) this.#fill([], error instanceof ApiError ? error.message : String(error));
     }
@@ -193,5 +198,14 @@ export class Find {
   #open(open) {
     this.list.hidden = !open;
     this.field.setAttribute("aria-expanded", String(open));
+  }
+}
+
+/** @param {string} source */
+function isPattern(source) {
+  try {
+    return Boolean(new RegExp(source));
+  } catch {
+    return false;
   }
 }

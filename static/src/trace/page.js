@@ -62,6 +62,10 @@ export class TracePage {
         this.work.repaint();
         this.source.pane.repaint();
       },
+      onKnown: () => {
+        this.work.repaint();
+        this.source.pane.repaint();
+      },
       onLine: (line) => {
         this.work.foundLine = line;
         if (this.router.state.tab === "source") this.source.pane.reveal(line);
@@ -161,7 +165,7 @@ export class TracePage {
     const sides = await this.work.show(plan, state);
     if (this.router.state !== state) return;
     this.heading.showFoot(plan, sides?.diff ?? null);
-    if (this.find.query) this.find.recount();
+    void this.find.recount();
     idle(() => {
       if (this.router.state !== state) return;
       const operations = operationsOf(sides);

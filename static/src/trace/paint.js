@@ -136,15 +136,9 @@ export function lineMarks(range) {
 
 const match = Decoration.mark({ class: "is-match" });
 
-/** @param {() => RegExp | null} query with the flag g @returns {Painter} */
+/** @param {() => ((line: string) => import("./matching.js").Ranges) | null} query @returns {Painter} */
 export function matches(query) {
   return (line, out) => {
-    const pattern = query();
-    if (!pattern) return;
-    pattern.lastIndex = 0;
-    for (let found = pattern.exec(line.text); found; found = pattern.exec(line.text)) {
-      if (found[0]) out.push(match.range(line.from + found.index, line.from + found.index + found[0].length));
-      else pattern.lastIndex++;
-    }
+    for (const [from, to] of query()?.(line.text) ?? []) out.push(match.range(line.from + from, line.from + to));
   };
 }

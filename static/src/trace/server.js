@@ -1,5 +1,6 @@
 // Where a trace page's data comes from while a server is there.
 import { api, ApiError } from "../lib/api.js";
+import { need } from "../lib/dom.js";
 
 /** @typedef {import("./types.js").Backend} Backend */
 
@@ -25,6 +26,10 @@ export class Server {
   /** @param {string} from @param {string} to */
   diff(from, to) {
     return api(`${this.base}/diff?${new URLSearchParams({ from, to })}`);
+  }
+
+  worker() {
+    return new Worker(need('meta[name="trace-worker"]', HTMLMetaElement).content);
   }
 
   /** @param {string} q @param {boolean} regex */

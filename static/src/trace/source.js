@@ -9,7 +9,7 @@ export class Source {
   /**
    * @param {HTMLElement} host
    * @param {import("./address.js").Router} router
-   * @param {{query: () => RegExp | null, onNumber: import("./pane.js").OnNumber, onPass: (address: string) => void}} page
+   * @param {{query: () => ((line: string) => import("./matching.js").Ranges) | null, onNumber: import("./pane.js").OnNumber, onPass: (address: string) => void}} page
    */
   constructor(host, router, page) {
     this.pane = new Pane(host);

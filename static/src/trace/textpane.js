@@ -9,7 +9,7 @@ import { markedTint, numbers, paneState } from "./pane.js";
  * @typedef {object} Shared
  * @property {boolean} locations
  * @property {() => [number, number] | null} marked
- * @property {() => RegExp | null} query
+ * @property {() => ((line: string) => import("./matching.js").Ranges) | null} query
  * @property {import("./pane.js").OnNumber | null} onNumber
  */
 

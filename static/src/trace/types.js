@@ -88,6 +88,7 @@
  * @property {(digest: string, raw: boolean) => Promise<string>} text SASS without encodings unless `raw`
  * @property {(from: string, to: string) => Promise<Diff>} diff of two addresses
  * @property {(q: string, regex: boolean) => Promise<Found>} search
+ * @property {() => Worker} worker one that matches expressions (matching.js)
  */
 
 export {};

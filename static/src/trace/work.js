@@ -63,7 +63,7 @@ export class Work {
     this.diff = new DiffPanes(this.left, this.right);
     /** @type {(entry: Entry) => import("./types.js").Diagnostic[]} what was said about lines of a text itself */
     this.remarksOf = () => [];
-    /** @type {RegExp | null} */
+    /** @type {((line: string) => import("./matching.js").Ranges) | null} */
     this.query = null;
     /** @type {number | null} where a marked range began */
     this.anchor = null;
