@@ -8,7 +8,7 @@ import click
 
 from app.cli.files import read_files
 from app.cli.options import json_option
-from pipelines.kernels.discover import Discovery, FoundKernel, discover, reading
+from pipelines.kernels.discover import Discovery, FoundKernel, Reading, discover
 from pipelines.kernels.found import FoundArgument
 
 ENTRY = "File of a package to start with; left out where only one has kernels."
@@ -27,7 +27,7 @@ def command(paths: tuple[str, ...], entry: str | None, as_json: bool) -> None:
     body = read_files(paths, entry)
     files = body.get("files") or {}
     file = body["file"] or "kernel.py"
-    found = discover(body.get("source") or files.get(file, ""), file, reading(files))
+    found = discover(body.get("source") or files.get(file, ""), file, Reading(files.get))
     if as_json:
         click.echo(found.model_dump_json())
         return

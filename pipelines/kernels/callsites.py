@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from pipelines.kernels import calls
 from pipelines.kernels.expressions import Expressions, elements
 from pipelines.kernels.flow import INDEX, NOTHING, TOLD, WIDE, Usage, Value, bits
 from pipelines.kernels.syntax import File, dotted
 
-MAX_DUMP = 4000  # of a call's text, in which the dtype is looked for
+MAX_NODES = 64  # of an argument, among which its dtype is looked for: names in names are not followed for ever
 
 
 class Calls(Expressions):
@@ -62,8 +65,8 @@ class Calls(Expressions):
             self.counts(name, node, every)
         if name in calls.FILLED:
             self.block(elements(node.args[:1] or [k.value for k in node.keywords if k.arg == "shape"]))
-            text = ast.dump(node)[:MAX_DUMP]
-            return Value(mentions=mentions, wide="float32" in text, number="float" in text)
+            said = _said([*node.args, *(k.value for k in node.keywords)])
+            return Value(mentions=mentions, wide="float32" in said, number="float" in said)
         if name == "len":
             self.items(arguments[0].exact if arguments else 0, 2)
             return INDEX
@@ -106,14 +109,14 @@ class Calls(Expressions):
     def cast(self, node: ast.Call, arguments: list[Value], mentions: int) -> Value:
         """Return what a cast keeps: an address stays one, a number counted with stays so."""
         value = arguments[0] if arguments else NOTHING
-        text = ast.dump(node)[-MAX_DUMP:]
-        if "pointer_type" in text:
+        said = _said([*node.args[0 if len(arguments) > len(node.args) else 1 :], *(k.value for k in node.keywords)])
+        if "pointer_type" in said:
             for index in bits(value.element):
                 self.facts[index].addresses = True
             return Value(address=value.address, mentions=mentions)
-        if "int32" in text and any(item.arg == "bitcast" for item in node.keywords):
+        if "int32" in said and any(item.arg == "bitcast" for item in node.keywords):
             self.need_single(value.element, "its 32 bits are used")
-        wide = "float32" in text
+        wide = "float32" in said
         return Value(address=value.address, mentions=mentions, index=value.index and not wide, wide=wide, number=wide)
 
     def dtypes(
@@ -222,3 +225,16 @@ class Calls(Expressions):
                     sum(1 << i for i in {i for b in bits(mask) for i in bits(bound.get(used.names[b], NOTHING).exact)})
                     for mask in told.descriptor
                 )
+
+
+def _said(nodes: Sequence[ast.expr]) -> str:
+    """Return the names and texts in expressions, the outer ones first, ``MAX_NODES`` of their nodes at most."""
+    waiting, said = deque[ast.AST](nodes), []
+    for _ in range(MAX_NODES):
+        if not waiting:
+            break
+        node = waiting.popleft()
+        word = getattr(node, "id", getattr(node, "attr", getattr(node, "value", "")))
+        said.append(word if isinstance(word, str) else "")
+        waiting.extend(islice(ast.iter_child_nodes(node), MAX_NODES))
+    return " ".join(said)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipelines.kernels.decorators import read_heuristics, read_tuning, text_of
 from pipelines.kernels.found import Discovery, FoundArgument, FoundKernel, ImportedKernel, SourceFault
 from pipelines.kernels.guess import Context, guess_arguments
 from pipelines.kernels.inductor.source import embedded, is_declared
-from pipelines.kernels.syntax import GLUON_JIT, HEURISTICS, JITS, TUNERS, File, Read, dotted, parse, resolve, scoped
+from pipelines.kernels.syntax import (
+    GLUON_JIT,
+    HEURISTICS,
+    JITS,
+    TUNERS,
+    File,
+    Package,
+    Read,
+    dotted,
+    parse,
+    resolve,
+    scoped,
+)
 from pipelines.kernels.usage import Reader
 
-__all__ = ["MAX_KERNELS", "Discovery", "FoundKernel", "discover", "reading"]
+__all__ = ["MAX_KERNELS", "Discovery", "FoundKernel", "Reading", "discover"]
 
 MAX_KERNELS = 500
 MAX_HELD = 16
@@ -22,18 +34,27 @@ MAX_IMPORTED = 100
 _LAUNCHERS = ("warmup", "run")
 
 
-def discover(source: str, file: str = "kernel.py", read: Read = lambda _: None) -> Discovery:
+class Reading:
+    """A package's files, and what has been learnt of their functions: shared by all that ``discover`` is asked for."""
+
+    def __init__(self, read: Read = lambda _: None) -> None:
+        self.package = Package(read)
+        self.reader = Reader()
+
+
+def discover(source: str, file: str = "kernel.py", reading: Reading | None = None) -> Discovery:
     """Return the kernels in the order in which they are written; a source that does not parse gives its fault.
 
     Args:
         source: the file's text.
         file: its path in its package.
-        read: gives the package's other files, through whose helpers arguments are followed.
+        reading: the package's other files, through whose helpers arguments are followed.
     """
+    reading = reading or Reading()
     try:
         tree = parse(source)
-        found = _discover(File(tree, file, read))
-        return _with_embedded(found, tree, file, read)
+        found = _discover(File(tree, file, reading.package), reading.reader)
+        return _with_embedded(found, tree, file, reading)
     except SyntaxError as error:
         return _unreadable(error.msg, error.lineno, error.offset)
     except ValueError as error:
@@ -42,22 +63,17 @@ def discover(source: str, file: str = "kernel.py", read: Read = lambda _: None) 
         return _unreadable("the source is nested too deeply", None, None)
 
 
-def reading(files: Mapping[str, str]) -> Read:
-    """Return what ``discover`` reads a package's other files with."""
-    return files.get
-
-
 def _unreadable(message: str, line: int | None, column: int | None) -> Discovery:
     return Discovery(kernels=(), launches=False, error=SourceFault(message=message, line=line, column=column))
 
 
-def _with_embedded(found: Discovery, tree: ast.Module, file: str, read: Read) -> Discovery:
+def _with_embedded(found: Discovery, tree: ast.Module, file: str, reading: Reading) -> Discovery:
     """Add the kernels that a file of TorchInductor's holds as texts, at their lines of the file."""
     kernels = list(found.kernels)
     for item in embedded(tree):
         before = item.line - 1
         try:
-            inner = _discover(File(parse(item.text), file, read))
+            inner = _discover(File(parse(item.text), file, reading.package), reading.reader)
         except SyntaxError as error:
             error.lineno = (error.lineno or 1) + before
             raise
@@ -76,7 +92,7 @@ class _Made:
     held: list[str] = field(default_factory=list)
 
 
-def _discover(file: File) -> Discovery:
+def _discover(file: File, reader: Reader) -> Discovery:
     functions = list(scoped(file.tree))
     found = {
         id(node): _Made(node, around, list(node.decorator_list))
@@ -84,15 +100,14 @@ def _discover(file: File) -> Discovery:
         if any(resolve(item, file.names) in JITS for item in node.decorator_list)
     }
     _add_assigned(file, functions, found)
-    made = sorted(found.values(), key=lambda item: item.node.lineno)
+    made = sorted(found.values(), key=lambda item: item.node.lineno)[:MAX_KERNELS]
     known = {name for item in made for name in (item.node.name, *item.held)}
     launched_names = set(_launched(file.tree))
     launched = known & launched_names
     called = {name for item in made for name in _called(item.node) if name in known and name != item.node.name}
     roles = _Roles(launched, called, {item.node.name: len(item.node.args.args) for item in made})
-    reader = Reader()
     return Discovery(
-        kernels=tuple(_kernel(item, file, reader, roles) for item in made[:MAX_KERNELS]),
+        kernels=tuple(_kernel(item, file, reader, roles) for item in made),
         launches=bool(launched),
         error=None,
         imported=tuple(_imported_kernels(launched_names - known, file)),

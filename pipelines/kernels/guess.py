@@ -15,6 +15,7 @@ from pipelines.kernels.calls import TYPES
 from pipelines.kernels.flow import Facts, Usage, bits
 from pipelines.kernels.found import FoundArgument, FoundTuning, Guess
 
+MAX_ALTERNATIVES = 32
 ALIGNED = ":16"  # what the addresses of tensors are divisible by, and the strides of rows
 
 FLOATS = ("fp16", "bf16", "fp32", "fp8e4nv", "fp8e5")
@@ -77,7 +78,7 @@ def _tuned_values(name: str, tuning: FoundTuning | None) -> tuple[str, ...]:
 
 
 def _others(value: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(item for item in dict.fromkeys(values) if item != value)
+    return tuple(item for item in dict.fromkeys(values) if item != value)[:MAX_ALTERNATIVES]
 
 
 def _made(value: str, why: str, kind: str, *alternatives: str) -> Guess:

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from pipelines.kernels.discover import MAX_KERNELS, Discovery, FoundKernel, discover, reading
+from pipelines.kernels.discover import MAX_KERNELS, Discovery, FoundKernel, Reading, discover
 
 _LAUNCHERS = ("warmup", "run")
 
@@ -17,12 +17,12 @@ def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
     A kernel of another file is a helper unless some file launches it by its name. Where the entry can be read and
     another file cannot, that one's fault is told.
     """
-    read = reading(files)
-    first = discover(files[entry], entry, read)
+    reading = Reading(files.get)
+    first = discover(files[entry], entry, reading)
     if first.error:
         return first
     others = {path: text for path, text in sorted(files.items()) if path != entry and "jit" in text}
-    found = {path: discover(text, path, read) for path, text in others.items()}
+    found = {path: discover(text, path, reading) for path, text in others.items()}
     launched = {name for text in files.values() for name in _launched(text)}
     kernels = [_known(kernel, launched, kernel.helper) for kernel in first.kernels]
     taken = {kernel.name for kernel in kernels}

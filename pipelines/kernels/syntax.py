@@ -80,13 +80,34 @@ def scoped(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[ast.AST, .
         waiting += [(child, around) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
+class Package:
+    """The files of a package; each is parsed once, however many others import it."""
+
+    def __init__(self, read: Read = lambda _: None) -> None:
+        self._read = read
+        self._files: dict[str, File | None] = {}
+
+    def open(self, path: str) -> File | None:
+        """Return a file, None where there is none or it does not parse."""
+        if path not in self._files:
+            self._files[path] = self._parse(path)
+        return self._files[path]
+
+    def _parse(self, path: str) -> File | None:
+        text = self._read(path)
+        try:
+            return File(parse(text), path, self) if text is not None else None
+        except (SyntaxError, ValueError):
+            return None
+
+
 @dataclass
 class File:
     """A source file with what it imports, and the other files of its package as they are asked for."""
 
     tree: ast.Module
     path: str = "kernel.py"
-    read: Read = lambda _: None
+    package: Package = field(default_factory=Package)
     names: dict[str, str] = field(init=False)
     functions: dict[str, ast.FunctionDef] = field(init=False)
     assigned: dict[str, ast.expr | None] = field(init=False, default_factory=dict)
@@ -130,10 +151,7 @@ class File:
             roots = [folder[:depth] for depth in range(len(folder), -1, -1)]
         for root in roots:
             for path in ("/".join([*root, *inner]) + ".py", "/".join([*root, *inner, "__init__.py"])):
-                text = self.read(path)
-                if text is not None:
-                    try:
-                        return File(parse(text), path, self.read)
-                    except (SyntaxError, ValueError):
-                        return None
+                found = self.package.open(path)
+                if found is not None:
+                    return found
         return None

@@ -16,25 +16,28 @@ from pipelines.kernels.syntax import File
 
 MAX_ROUNDS = 4
 MAX_DEPTH = 6
+MAX_EXPRESSIONS = 1_000_000
+"""How many expressions are evaluated for all kernels together, some seconds; what comes after tells nothing."""
 
 
 class Reader:
-    """Reads the functions of a file and its package; each is read once."""
+    """Reads the functions of a file and its package; each is read once, and ``left`` bounds the work."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Usage | None] = {}
+        self._known: dict[ast.FunctionDef, Usage | None] = {}
+        self.left = MAX_EXPRESSIONS
 
     def read(self, file: File, function: ast.FunctionDef, depth: int = 0) -> Usage:
         """Return how a function uses its parameters, through the helpers it calls."""
-        known = self._known.get(id(function))
+        known = self._known.get(function)
         if known is not None:
             return known
         walk = _Walk(self, file, function, depth)
-        if id(function) in self._known or depth > MAX_DEPTH:  # it calls itself, or too deeply to follow
+        if function in self._known or depth > MAX_DEPTH:  # it calls itself, or too deeply to follow
             return walk.usage
-        self._known[id(function)] = None
+        self._known[function] = None
         walk.run()
-        self._known[id(function)] = walk.usage
+        self._known[function] = walk.usage
         return walk.usage
 
 
@@ -48,6 +51,13 @@ class _Walk(Calls):
     def usage_of(self, found: tuple[File, ast.FunctionDef]) -> Usage:
         """Return how a helper uses its parameters."""
         return self.reader.read(*found, self.depth + 1)
+
+    def value(self, node: ast.expr | None) -> Value:
+        """Return what an expression carries, nothing once too many were evaluated."""
+        if self.reader.left <= 0:
+            return NOTHING
+        self.reader.left -= 1
+        return super().value(node)
 
     def run(self) -> None:
         """Walk the body until the variables no longer change."""

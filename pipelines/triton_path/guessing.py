@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from pipelines.kernels.discover import Discovery, FoundKernel, discover
+from pipelines.kernels.discover import Discovery, FoundKernel, Reading, discover
 from pipelines.kernels.found import Guess
 from pipelines.kernels.guess import read_literal
 from pipelines.kernels.signature import ArgumentType, SignatureError, parse_argument
@@ -24,6 +24,7 @@ class Guesses:
 
     def __init__(self) -> None:
         self._files: dict[str, Discovery] = {}
+        self._reading = Reading(_read)
 
     def found(self, function: Any) -> FoundKernel | None:
         """Return what the source says of a kernel, None for one that is not written in a file."""
@@ -33,7 +34,7 @@ class Guesses:
     def file(self, name: str) -> Discovery:
         """Return the kernels of a file, none where it cannot be read."""
         if name not in self._files:
-            self._files[name] = discover(_read(name) or "", name, _read)
+            self._files[name] = discover(_read(name) or "", name, self._reading)
         return self._files[name]
 
     def of(self, function: Any) -> dict[str, Guess]:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 CHILD = "pipelines.triton_path.child"
 TORCH_CHILD = "pipelines.triton_path.torch_child"
-_IMPORTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b", re.MULTILINE)
+_IMPORTS_TORCH = re.compile(r"^[ \t]*(?:import|from)[ \t][^#\n]*\btorch\b", re.MULTILINE)
 
 
 class Sandboxes:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kernels.discover import discover, reading
+from pipelines.kernels import usage
+from pipelines.kernels.discover import Reading, discover
 from pipelines.kernels.found import FoundKernel, Guess
+from pipelines.kernels.guess import MAX_ALTERNATIVES
 from tests.conftest import EXAMPLES
 from tests.growth import LINEAR, growth
 from tests.pipelines.triton_path.guessable import IMPORTS, KERNELS
@@ -170,7 +172,7 @@ def test_arguments_are_followed_through_helpers_of_other_files():
         "pkg/parts/io.py": "def read(p, at):\n    return tl.load(p + at)\n",
     }
     source = "from .parts.io import read\n@triton.jit\ndef k(src, n):\n    read(src, n)\n"
-    (kernel,) = discover(IMPORTS + source, "pkg/main.py", reading(files)).kernels
+    (kernel,) = discover(IMPORTS + source, "pkg/main.py", Reading(files.get)).kernels
     assert kernel.arguments[0].guess is not None
     assert kernel.arguments[0].guess.why == "read() has it loaded from"
 
@@ -230,6 +232,56 @@ BODIES = {
 def test_a_hostile_kernel_costs_its_length(kind: str):
     head = f"{IMPORTS}@triton.jit\ndef k(a, b, C: tl.constexpr):\n"
     assert growth(discover, lambda size: head + BODIES[kind](size), 6_000) < LINEAR
+
+
+NESTED = {
+    "casts": lambda depth: "    x = a" + ".to(tl.float32)" * depth + "\n",
+    "fills": lambda depth: "    x = " + "tl.full([C], " * depth + "a" + ", tl.float16)" * depth + "\n",
+    "operations": lambda depth: "    x = " + "(a + " * depth + "b" + ")" * depth + "\n",
+    "tuples": lambda depth: (
+        "    " + "(x, " * depth + "x" + ")" * depth + " = " + "(a, " * depth + "b" + ")" * depth + "\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_nesting_costs_its_depth(kind: str):
+    head = f"{IMPORTS}@triton.jit\ndef k(a, b, C: tl.constexpr):\n"
+    assert growth(discover, lambda depth: head + NESTED[kind](depth) * 20, 40) < LINEAR
+
+
+def test_files_that_import_each_other_are_read_once():
+    """Each of them opens all others: without keeping them, the reading would multiply with every file."""
+    numbers = range(30)
+    files = {
+        f"p/f{n}.py": IMPORTS
+        + "".join(f"from p.f{other} import g{other}\n" for other in numbers if other != n)
+        + f"@triton.jit\ndef g{n}(x):\n"
+        + "".join(f"    g{other}(x)\n" for other in numbers if other != n)
+        for n in numbers
+    }
+    opened: list[str] = []
+    reading = Reading(lambda path: (opened.append(path), files.get(path))[1])
+    for path, text in files.items():
+        assert discover(text, path, reading).error is None
+    assert len(opened) == len(set(opened))
+
+
+def test_the_work_of_reading_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(usage, "MAX_EXPRESSIONS", 100)
+    reading = Reading()
+    source = f"{IMPORTS}@triton.jit\ndef k(a, b):\n" + "    x = a + b\n" * 1000
+    assert discover(source, "kernel.py", reading).error is None
+    assert reading.reader.left == 0
+
+
+@pytest.mark.parametrize("literal", ["{n}", "'s{n}'"])
+def test_alternatives_are_few(literal: str):
+    tests = "".join(f"    if C == {literal.format(n=n)}: pass\n" for n in range(1000))
+    helpers = "".join(f"@triton.jit\ndef h{n}(F: tl.constexpr):\n    F(1)\n" for n in range(400))
+    found = discover(f"{IMPORTS}@triton.jit\ndef k(a, C: tl.constexpr):\n{tests}{helpers}")
+    guesses = [argument.guess for kernel in found.kernels for argument in kernel.arguments]
+    assert max(len(guess.alternatives) for guess in guesses if guess) == MAX_ALTERNATIVES
 
 
 def test_helpers_that_call_each_other_end():

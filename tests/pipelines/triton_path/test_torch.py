@@ -19,6 +19,7 @@ from pipelines.triton_path.compile import Compiler
 from pipelines.triton_path.sandboxes import uses_torch
 from pipelines.triton_path.spec import CompileSpec
 from pipelines.triton_path.targets import chip
+from tests.growth import LINEAR, growth
 from tests.pipelines.kernels.test_torch_launches import SOURCES
 from tests.pipelines.triton_path.sources import CAPTURED, GIVEN, IMPORTS, KERNEL, compiled, fails, line_of, succeeds
 
@@ -161,3 +162,11 @@ def test_without_a_zygote_of_torchs_own_its_sources_run_beside_the_others(
 def test_sources_that_import_torch_are_known_by_their_text(text: str, used: bool):
     assert uses_torch(CompileSpec(source=f"{IMPORTS}{text}\n", target="sm_90")) == used
     assert uses_torch(CompileSpec(source="", files={"a/b.py": f"{text}\n"}, target="sm_90")) == used
+
+
+@pytest.mark.parametrize("text", ["import {}", "from {}", "import a{}", "{}import"])
+def test_looking_for_torch_costs_the_length_of_the_text(text: str):
+    def specified(size: int) -> CompileSpec:
+        return CompileSpec.model_construct(source=text.format(" " * size), module=None, files={})
+
+    assert growth(lambda given: uses_torch(specified(len(given))), lambda size: " " * size, 4_000) < LINEAR
