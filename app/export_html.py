@@ -132,8 +132,8 @@ def reply_of(file: TraceFile, summary: Summary | None) -> TraceReply:
 
 
 def _offline(reply: TraceReply) -> TraceReply:
-    """Leave out what only a server can do: the group, and what was never asked for."""
-    asked: dict[str, Any] = {"group": None}
+    """Leave out what only a server can do: its pages, the group, and what was never asked for."""
+    asked: dict[str, Any] = {"url": "", "group": None}
     for name in ("llvm_passes", "pass_times"):
         addendum = getattr(reply, name)
         asked[name] = addendum if addendum and addendum.status == "done" else None

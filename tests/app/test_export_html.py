@@ -146,3 +146,11 @@ def test_the_command_writes_the_page(client: FlaskClient, stored: str, file: Pat
     assert extra(own)["diffs"] == extra(served)["diffs"]
     assert extra(own)["trace"]["summary"] == extra(served)["trace"]["summary"]
     assert "Open on the server" not in out.read_text(encoding="utf-8")
+
+
+def test_no_link_leads_to_a_page_that_only_a_server_has(client: FlaskClient, stored: str) -> None:
+    assert f'href="/?from={stored}"' in client.get(f"/t/{stored}").text
+    _, reader = read(client, stored)
+    links = [str(link.get("href")) for link in reader.all("a")]
+    assert links
+    assert not [link for link in links if link.startswith("/")]

@@ -80,3 +80,23 @@ def test_an_error_in_the_source_is_shown_under_its_line(page: Page, server: Serv
     expect(page.locator("#source .cm-line", has_text="import nothing")).to_be_visible()
     page.get_by_role("tab", name="Passes").click()
     expect(page.locator("#list")).to_contain_text("No pass ran.")
+
+
+def test_the_failure_of_a_guess_leads_to_the_fields(page: Page, server: Server) -> None:
+    source = (
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n):\n    tl.store(x, n + missing)\n"
+    )
+    trace = server.post("/api/v1/compiles", {"source": source, "args": {}, "targets": ["sm_90"]})["traces"][0]
+    told = server.wait(f"/api/v1/traces/{trace}", lambda told: told["status"] in ("ok", "failed"), COMPILE_SECONDS)
+    assert (told["status"], told["manifest"]["kernel"]["origin"]) == ("failed", "guessed")
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(f"/t/{trace}")
+    tag = page.locator(".crumb .guessed")
+    expect(tag).to_be_in_viewport(ratio=1)
+    assert tag.evaluate("tag => tag.scrollWidth <= tag.clientWidth")
+    tag.click()
+    expect(page.locator("#sheet-about")).to_be_visible()
+    expect(page).to_have_url(re.compile(rf"/t/{trace}\?.*tab=about"))
+    page.go_back()
+    page.get_by_role("alert").get_by_role("link", name="change and compile again").click()
+    expect(page.locator('[data-origin] [aria-pressed="true"]')).to_have_text("guessed")

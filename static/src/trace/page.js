@@ -83,13 +83,14 @@ export class TracePage {
     this.router.go({ tab: "passes", pass: address, view: "text", against: null, lines: line ? [line, line] : null });
   }
 
-  /** Links to passes, their lines and source lines anywhere on the page stay on the page. */
+  /** Links to passes, their lines, source lines and tabs anywhere on the page stay on the page. */
   #wireLinks() {
     document.addEventListener("click", (event) => {
-      const link = event.target instanceof Element ? event.target.closest("a[data-address], a[data-source-line]") : null;
+      const link = event.target instanceof Element ? event.target.closest("a[data-address], a[data-source-line], a[data-opens]") : null;
       if (!(link instanceof HTMLElement) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine), link.dataset.sourceFile ?? null);
+      if (link.dataset.opens) this.router.go({ tab: /** @type {import("./address.js").Tab} */ (link.dataset.opens), lines: null });
+      else if (link.dataset.sourceLine) this.toSource(Number(link.dataset.sourceLine), link.dataset.sourceFile ?? null);
       else if (link.dataset.line) this.toLine(link.dataset.address ?? "", Number(link.dataset.line));
       else this.open(link.dataset.address ?? "");
     });
