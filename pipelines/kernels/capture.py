@@ -19,7 +19,7 @@ import triton
 import triton.testing
 from triton.backends.compiler import GPUTarget
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITCallable, JITFunction
 
 from pipelines.kernels.gpu import agree
 from pipelines.kernels.standins import CapturedKernel, CaptureDriver, do_bench, do_bench_cudagraph, run_benchmark
@@ -52,7 +52,9 @@ class Launch:
     def key(self) -> str:
         """What makes this launch distinct from another."""
         options = self.options if isinstance(self.options, dict) else self.options.__dict__
-        return repr((id(self.function), self.signature, self.constexprs, self.attributes, sorted(options.items())))
+        functions = [_identity(value) for value in self.constexprs.values()]
+        constants = (self.constexprs, functions)
+        return repr((id(self.function), self.signature, constants, self.attributes, sorted(options.items())))
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,18 @@ class Capture:
         found = Trouble(what, error, *at)
         if len(self.troubles) < MAX_TROUBLES and what not in {trouble.what for trouble in self.troubles}:
             self.troubles.append(found)
+
+
+def _identity(value: Any) -> Any:
+    """Tell functions apart that have one name, as Triton does: by what they and their helpers are written as."""
+    if isinstance(value, tuple | list):
+        return [_identity(item) for item in value]
+    if not isinstance(value, JITCallable):
+        return None
+    try:
+        return value.cache_key
+    except Exception:  # what refers to something that Triton refuses is told of when it is compiled
+        return id(value)
 
 
 def _no_hook(*_: Any, **__: Any) -> None:

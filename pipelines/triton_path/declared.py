@@ -19,11 +19,10 @@ from pipelines.triton_path.running import Ran, execute_tree, undone
 
 @dataclass(frozen=True)
 class DeclaredLaunches:
-    """A source that was run for its kernels only; ``chosen`` holds by kernel what its decorator leaves open."""
+    """A source that was run for its kernels only; what a decorator leaves open is ``guessed`` in its launch."""
 
     ran: Ran
     launches: list[Launch]
-    chosen: dict[str, frozenset[str]]
 
 
 def run_declared(sources: Sources) -> DeclaredLaunches | None:
@@ -41,7 +40,7 @@ def run_declared(sources: Sources) -> DeclaredLaunches | None:
     keep_text(file, data)
     module = types.ModuleType(Path(file).stem)
     module.__file__ = file
-    found = DeclaredLaunches(Ran(sources, vars(module), None), [], {})
+    found = DeclaredLaunches(Ran(sources, vars(module), None), [])
     try:
         with undone():
             _execute(tree, embedded, file, vars(module))
@@ -56,17 +55,22 @@ def run_declared(sources: Sources) -> DeclaredLaunches | None:
 
 
 def _execute(tree: ast.Module, embedded: list[source.Embedded], file: str, namespace: dict[str, Any]) -> None:
-    """Run what makes the kernels, each at its lines of the file."""
+    """Run what makes the kernels, each at its lines of the file.
+
+    A text is a module of its own for Inductor, so that many may name their kernel alike: ``triton_``.
+    """
     namespace |= {name: getattr(hints, name) for name in source.REMOVED}
     execute_tree(source.kernels_only(tree), file, namespace)
     for item in embedded:
         inner = ast.increment_lineno(ast.parse(item.text, file), item.line - 1)
-        execute_tree(source.kernels_only(inner), file, namespace)
+        own = dict(namespace)
+        execute_tree(source.kernels_only(inner), file, own)
+        made = {key: value for key, value in declared_in(own).items() if namespace.get(key) is not value}
+        namespace |= {item.name if len(made) == 1 else key: value for key, value in made.items()}
 
 
 def _collect(namespace: dict[str, Any], found: DeclaredLaunches) -> None:
-    for kernel in declared_in(namespace):
-        launch, names = launch_of(kernel)
+    for name, kernel in declared_in(namespace).items():
+        launch = launch_of(kernel)
         found.launches.append(launch)
-        found.chosen[launch.function.__name__] = frozenset(names)
-        namespace[launch.function.__name__] = launch.function
+        namespace[name] = launch.function

@@ -93,11 +93,10 @@ def find_launch(request: Request, target: GPUTarget, backend: Any) -> Found:
 
 def _first_choices(launch: Launch, declared: DeclaredLaunches, request: Request) -> list[dict[str, JsonValue]]:
     """Mark what a decorator leaves to its autotuner as guessed, and tell of it."""
-    chosen = declared.chosen.get(launch.function.__name__, frozenset()) - {*request["constexprs"]}
-    if not chosen:
+    launch.guessed = {name: why for name, why in launch.guessed.items() if name not in request["constexprs"]}
+    if not launch.guessed:
         return []
-    launch.guessed = dict.fromkeys(chosen, "a first choice")
-    told = f"{', '.join(sorted(chosen))} and num_warps are a first choice: the decorator leaves them to the autotuner"
+    told = f"{', '.join(launch.guessed)} and num_warps are a first choice: the decorator leaves them to the autotuner"
     return [{"message": told, "file": declared.ran.file, "line": None, "column": None}]
 
 

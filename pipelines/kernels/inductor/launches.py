@@ -19,13 +19,13 @@ class InductorError(ValueError):
     """A kernel whose decorator does not say what is needed; the message says what is missing."""
 
 
-def declared_in(namespace: dict[str, Any]) -> list[Declared]:
-    """Return the kernels that carry one of Inductor's decorators, in order."""
-    return [value for value in namespace.values() if isinstance(value, Declared)]
+def declared_in(namespace: dict[str, Any]) -> dict[str, Declared]:
+    """Return the kernels that carry one of Inductor's decorators, by variable, in order."""
+    return {name: value for name, value in namespace.items() if isinstance(value, Declared)}
 
 
-def launch_of(kernel: Declared) -> tuple[Launch, set[str]]:
-    """Return the launch that a decorator describes, and the names of what it leaves to the autotuner.
+def launch_of(kernel: Declared) -> Launch:
+    """Return the launch that a decorator describes; what it leaves to the autotuner is ``guessed``.
 
     Raises:
         InductorError: there is no signature, or no value for a constexpr.
@@ -46,10 +46,9 @@ def launch_of(kernel: Declared) -> tuple[Launch, set[str]]:
             signature[name] = kind
     attributes = {path: item for path, item in _attributes(meta).items() if signature[names[path[0]]] != "constexpr"}
     used = {name for name in chosen if name in names and name not in constants}
-    launch = Launch(
-        function, signature, values, attributes, options, {n: config[n] for n in config if n in names} or None
-    )
-    return launch, used
+    tuned = {name: value for name, value in config.items() if name in names} or None
+    guessed = dict.fromkeys(sorted(used), "a first choice")
+    return Launch(function, signature, values, attributes, options, tuned, guessed=guessed)
 
 
 def _constant(function: Any, parameter: Any, constants: dict[str, Any], config: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ _COMPILES = ("async_compile", "triton")
 
 @dataclass(frozen=True)
 class Embedded:
-    """A kernel that the file holds as text: its name, the text, and the file's line on which the text begins."""
+    """A kernel that the file holds as text: its variable, the text, and the file's line on which the text begins."""
 
     name: str
     text: str
@@ -48,7 +48,9 @@ def _embedded(tree: ast.Module) -> Iterator[Embedded]:
             continue
         name, text = call.args[:2]
         if _is_text(name) and _is_text(text):
-            yield Embedded(ast.literal_eval(name), ast.literal_eval(text), text.lineno)
+            held = node.targets[0] if isinstance(node, ast.Assign) else None
+            variable = held.id if isinstance(held, ast.Name) else ast.literal_eval(name)
+            yield Embedded(variable, ast.literal_eval(text), text.lineno)
 
 
 def _is_text(node: ast.expr) -> bool:

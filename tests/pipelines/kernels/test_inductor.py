@@ -177,3 +177,19 @@ def test_a_reduction_tile_stays_within_what_triton_holds(across: int, length: in
     assert math.prod(looped.sizes.values()) <= 1 << 20
     assert looped.sizes["R0_BLOCK"] <= blocks.power_of_two(length)
     assert blocks.persistent({"x": across, "r0_": length}, hint).sizes["XBLOCK"] <= blocks.power_of_two(across)
+
+
+def test_texts_that_name_their_kernels_alike_are_all_compiled(compiler: Compiler) -> None:
+    """Inductor names every kernel ``triton_`` unless it is told to name them apart."""
+    names = ("triton_poi_fused_add_gelu_0", "triton_per_fused_native_layer_norm_1")
+    alike = OUTPUT
+    for name in names:
+        alike = alike.replace(f"def {name}(", "def triton_(").replace(f"triton('{name}'", "triton('triton_'")
+    first = compiler.compile(spec(alike), lambda _: None)
+    assert [launch.kernel for launch in first.launches] == ["triton_", "triton_"]
+    for index, name in enumerate(names):
+        chosen = compiler.compile(spec(alike, kernel=name), lambda _: None).manifest
+        numbered = compiler.compile(spec(alike, launch=index), lambda _: None).manifest
+        assert chosen.kernel.arguments == numbered.kernel.arguments
+        assert numbered.kernel.arguments[-1].guessed
+    assert [launch.kernel for launch in compiler.compile(spec(OUTPUT), lambda _: None).launches] == list(names)

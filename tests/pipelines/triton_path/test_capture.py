@@ -298,3 +298,18 @@ def test_objects_that_are_no_tensors_are_told_as_far_as_they_go(compiler: Compil
     made = manifest(compiler, f"{source}kernel[(1,)](Odd(), 3, BLOCK=4)\n")
     assert made.status == "ok", made.failure
     assert made.launch.arguments[0].dtype == "fp32"
+
+
+@pytest.mark.parametrize("passed", ["{}", "({}, 1)"])
+def test_launches_with_helpers_of_one_name_are_distinct_where_the_helpers_are(compiler: Compiler, passed: str):
+    factory = (
+        "def make(factor):\n    C = tl.constexpr(factor)\n\n    @triton.jit\n    def act(x):\n        return x * C\n\n"
+        "    return act\n\n"
+    )
+    called = "F" if passed == "{}" else "F[0]"
+    kernel = f"@triton.jit\ndef kernel(x_ptr, F: tl.constexpr):\n    tl.store(x_ptr, {called}(tl.load(x_ptr)))\n\n"
+    launches = [f"act = make({factor})\nkernel[(1,)](Buffer(), {passed.format('act')})\n" for factor in (2, 3, 2)]
+    source = IMPORTS + BUFFER + factory + kernel + "".join(launches)
+    assert kernels(compiler, source) == ["kernel", "kernel"]
+    products = [compiled(compiler, source, launch=index).manifest.stage("ttir").passes[-1].text for index in (0, 1)]
+    assert len(set(products)) == 2
