@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -28,6 +29,10 @@ from pipelines.tracefile import TraceFile
 blueprint = Blueprint("exports", __name__)
 
 ZIP = "application/zip"
+RENDER_WAIT = 10.0
+# A page is as large as its trace, in memory, while it is made.
+_rendering = threading.BoundedSemaphore(2)
+
 UNFINISHED = {409: "the trace is not finished, or ended without any IR"}
 
 Address = Annotated[str, Field(max_length=200)]
@@ -50,7 +55,11 @@ class MarkdownQuery(Input):
     blueprint,
     "GET",
     "/traces/<trace_id>/export.html",
-    Endpoint("The trace as one HTML file that opens from disk", "text/html", errors={**UNFINISHED, 413: "too large"}),
+    Endpoint(
+        "The trace as one HTML file that opens from disk",
+        "text/html",
+        errors={**UNFINISHED, 413: "too large", 429: "other pages are being made"},
+    ),
 )
 def read_html(trace_id: str) -> Response:
     """Send the trace page with all its data in it."""
@@ -65,10 +74,14 @@ def read_html(trace_id: str) -> Response:
         return found.analyses.diff(extended, before, after) if reply.summary else None
 
     page = Page(file, reply, diff, _link(f"/t/{row.id}"), added)
+    if not _rendering.acquire(timeout=RENDER_WAIT):
+        raise ApiError(429, "Other traces are being exported. Try again in a moment.")
     try:
         data = render(page)
     except TooLargeError as error:
         raise ApiError(413, str(error)) from None
+    finally:
+        _rendering.release()
     response = wire.Packed.of("text/html", data).response(wire.REVALIDATE)
     return _saved(response, file_name(row, ".html"))
 

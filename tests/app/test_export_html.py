@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from flask.testing import FlaskClient
 
-from app import export_html
+from app import export_html, exports
 from app.services import Services
 from pipelines.trace import predecessors
 from pipelines.tracefile import TraceFile
@@ -154,3 +154,12 @@ def test_no_link_leads_to_a_page_that_only_a_server_has(client: FlaskClient, sto
     links = [str(link.get("href")) for link in reader.all("a")]
     assert links
     assert not [link for link in links if link.startswith("/")]
+
+
+def test_only_so_many_pages_are_made_at_once(client: FlaskClient, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "RENDER_WAIT", 0.01)
+    with exports._rendering, exports._rendering:
+        answer = client.get(f"/api/v1/traces/{stored}/export.html")
+    assert answer.status_code == 429
+    assert "Try again" in error_of(answer)["message"]
+    read(client, stored)
