@@ -85,6 +85,20 @@ def test_a_dropped_zip_takes_the_place_of_what_was_there(page: Page, server: Ser
     assert compiled(page, server)["manifest"]["kernel"]["file"] == "pkg/ops/norm.py"
 
 
+def test_a_file_dropped_beside_the_editor_does_not_take_the_page_away(page: Page) -> None:
+    page.goto("/?example=vector_add")
+    expect(kernel(page)).not_to_have_value("")
+    taken = (
+        "(target) => { window.left = null; addEventListener('drop', (event) => { left = event.defaultPrevented }); }"
+    )
+    settings = page.locator(".settings")
+    settings.evaluate(taken)
+    settings.evaluate(DROP, [["a.py", list(b"x = 1")]])
+    assert page.evaluate("window.left") is True
+    expect(page.locator("[data-notice]")).to_contain_text("on the editor")
+    expect(kernel(page)).to_have_value("add_kernel")
+
+
 def test_files_open_with_the_button_and_stay_after_a_reload(page: Page) -> None:
     page.goto("/")
     expect(kernel(page)).to_have_value("softmax_kernel")

@@ -25,6 +25,12 @@ export function wireImport() {
     event.stopImmediatePropagation();
     void upload(file, button);
   }, true);
+  // What no part of the page took would be opened in its place.
+  document.addEventListener("drop", (event) => {
+    if (event.defaultPrevented || !event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    notice("Drop Python files, folders and zips on the editor; a .loupe file is taken anywhere.");
+  });
 }
 
 /** Sends a file and goes to its page. @param {File} file @param {HTMLButtonElement} button */
