@@ -96,6 +96,8 @@ def _is_folder(member: zipfile.ZipInfo) -> bool:
     """Check what a member is; raise PackageError for one that no honest zip of a package has."""
     name = member.filename
     parts = PurePosixPath(name).parts
+    if not name:
+        raise PackageError("the zip has a member without a name")
     if name.startswith("/") or "\\" in name or ".." in parts or "\0" in name or (parts and ":" in parts[0]):
         raise PackageError(f"the zip has a path that leads out of it: {name[:200]!r}")
     kind = stat.S_IFMT(member.external_attr >> 16)

@@ -147,7 +147,7 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
 
 def _top(grad_modes: dict[str, Any]) -> dict[str, Any]:
     """Return the contents of ``torch`` itself."""
-    names = ("strided", "contiguous_format", "preserve_format", "channels_last")
+    names = ("strided", "contiguous_format", "preserve_format")
     FUNCTIONS.update({name: _Name(name) for name in names})
     operations = {name: item for name, item in FUNCTIONS.items() if not name.startswith("_")}
     return {

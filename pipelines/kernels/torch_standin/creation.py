@@ -81,7 +81,8 @@ def _create(name: str, fill: Callable[..., Any] | None) -> None:
         _checked(more, name)
         laid = empty_like(base, read_dtype(dtype) if dtype is not None else None, place(device) if device else None)
         filled = values(list(base.shape), laid.dtype)
-        made = laid if filled is None else new(base.shape, laid.dtype, laid.device, filled, laid.strides)
+        strides = None if str(more.get("memory_format")) == "torch.contiguous_format" else laid.strides
+        made = new(base.shape, laid.dtype, laid.device, filled, strides)
         return _finish(made, requires_grad)
 
     def new_one(base: Tensor, *size: Any, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:

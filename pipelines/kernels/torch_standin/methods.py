@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.kernels.torch_standin import autograd
-from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, new, view
+from pipelines.kernels.torch_standin.core import FUNCTIONS, Tensor, contiguous, new, view
 from pipelines.kernels.torch_standin.creation import random_numbers
 from pipelines.kernels.torch_standin.device import CPU, CUDA, Device, place
 from pipelines.kernels.torch_standin.dtypes import ALIASES, DTYPES, DType, promote_types, read_dtype, result_type
@@ -29,7 +29,15 @@ def convert(base: Tensor, kind: DType, where: Device, copy: bool = False) -> Ten
 
 
 @operation("to", function=False)
-def to(base: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_: Any) -> Tensor:
+def to(
+    base: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """Return it as a type, on a device, or as another tensor is."""
     for item in args:
         if isinstance(item, Tensor):
@@ -38,13 +46,18 @@ def to(base: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bo
             dtype = item
         elif isinstance(item, str | Device) or (isinstance(item, int) and not isinstance(item, bool)):
             device = item
-    return convert(
-        base, read_dtype(dtype) if dtype else base.dtype, place(device) if device is not None else base.device, copy
-    )
+    del non_blocking
+    kind, where = read_dtype(dtype) if dtype else base.dtype, place(device) if device is not None else base.device
+    return _laid_out(base, convert(base, kind, where, copy), memory_format)
+
+
+def _laid_out(base: Tensor, made: Tensor, memory_format: Any) -> Tensor:
+    """Return a converted tensor in the format that was asked for; one that needed no conversion stays as it is."""
+    return contiguous(made) if made is not base and str(memory_format) == "torch.contiguous_format" else made
 
 
 def _converter(kind: DType) -> Any:
-    return lambda base, **_: convert(base, kind, base.device)
+    return lambda base, memory_format=None: _laid_out(base, convert(base, kind, base.device), memory_format)
 
 
 for _name in ("half", "float", "double", "short", "int", "long", "bool", "bfloat16", "cfloat"):

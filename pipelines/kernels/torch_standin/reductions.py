@@ -80,8 +80,8 @@ def mean(base: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
 
 
 def _simple(name: str, compute: Callable[..., Any], rule: Callable[[Tensor], DType]) -> None:
-    def call(base: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> Tensor:
-        return autograd.record(reduce(base, dim, keepdim, rule(base), compute), [base])
+    def call(base: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+        return autograd.record(reduce(base, dim, keepdim, dtype or rule(base), compute), [base])
 
     call.__name__ = name
     operation(name)(call)

@@ -193,6 +193,14 @@ def test_a_member_that_is_there_twice_is_refused():
         read_archive(out.getvalue())
 
 
+def test_a_member_without_a_name_is_refused():
+    data = bytearray(zipped({"a.py": KERNEL}))
+    at = data.index(b"PK\x01\x02")
+    data[at + 28 : at + 34] = struct.pack("<HHH", 0, 0, len("a.py"))  # what was the name becomes a comment
+    with pytest.raises(PackageError, match="without a name"):
+        read_archive(bytes(data))
+
+
 @given(st.integers(0, 400), st.binary(min_size=1, max_size=8))
 def test_damaged_zips_are_read_or_refused_in_words(at: int, damage: bytes):
     data = bytearray(zipped({"pkg/a.py": KERNEL, "pkg/b.py": "import a\n" * 40}))

@@ -296,3 +296,26 @@ def test_the_same_seed_gives_the_same_lengths():
 def test_too_much_memory_is_refused_as_on_a_gpu():
     with pytest.raises(MemoryError):
         torch.empty(1 << 30, 1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("written", "strides"),
+    [
+        ("torch.empty_like(x, memory_format=torch.contiguous_format)", (4, 1)),
+        ("torch.zeros_like(x, memory_format=torch.contiguous_format)", (4, 1)),
+        ("torch.empty_like(x, memory_format=torch.preserve_format)", (1, 6)),
+        ("x.to(torch.float16, memory_format=torch.contiguous_format)", (4, 1)),
+        ("x.to(memory_format=torch.contiguous_format)", (1, 6)),
+        ("x.half(memory_format=torch.contiguous_format)", (4, 1)),
+        ("x.clone(memory_format=torch.contiguous_format)", (4, 1)),
+    ],
+)
+def test_a_memory_format_is_followed(written: str, strides: tuple[int, ...]):
+    torch = MODULES["torch"]
+    made = eval(written, {"torch": torch, "x": torch.empty(4, 6).t()})
+    assert made.stride() == strides
+
+
+def test_a_memory_format_that_is_not_there_is_told():
+    with pytest.raises(AttributeError, match=r"torch\.channels_last is not in Loupe's stand-in"):
+        MODULES["torch"].empty(2, 3, 4, 5).contiguous(memory_format=MODULES["torch"].channels_last)
