@@ -4,6 +4,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell sh scripts/find-python)
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# Test files that run at once: each runs compilers and servers of its own, some 2 GB of memory.
+JOBS ?= 2
 
 .PHONY: run setup test check lint types bench lock clean
 
@@ -32,7 +34,7 @@ static/dist/.built: static/node_modules/.installed $(shell find static/src -type
 	@touch $@
 
 test: setup $(VENV)/.dev
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(TESTS)
 
 check: lint types test
 
