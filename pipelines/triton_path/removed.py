@@ -51,8 +51,12 @@ _HINTS = tuple(
             "tl.dot has no trans_a and trans_b; transpose the operand: tl.dot(tl.trans(a), b).",
         ),
         (
-            r"unexpected keyword argument '(loop_unroll|loop_unroll_factor)'",
+            r"(?<!static_)range\.__init__\(\) got an unexpected keyword argument 'loop_unroll'",
             "The argument of tl.range is loop_unroll_factor.",
+        ),
+        (
+            r"static_range\.__init__\(\) got an unexpected keyword argument",
+            "tl.static_range is unrolled whole and takes only its bounds; other hints are tl.range's.",
         ),
         (
             r"has no attribute 'async_task'|unexpected keyword argument '(num_consumer_groups|num_buffers_warp_spec|"

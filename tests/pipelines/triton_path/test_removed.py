@@ -27,6 +27,7 @@ STORE = "    tl.store(x, 1.0)\n"
         ("", "    a = tl.load(x).to(tl.float8e4)\n", "tl.float8e4nv"),
         ("", "    a = tl.zeros((16, 16), tl.float16)\n    b = tl.dot(a, a, trans_a=True)\n", "tl.trans(a)"),
         ("", "    for i in tl.range(0, n, loop_unroll=2):\n        tl.store(x, 1.0)\n", "loop_unroll_factor"),
+        ("", "    for i in tl.static_range(4, loop_unroll_factor=2):\n        tl.store(x, 1.0)\n", "unrolled whole"),
         ("", "    with tl.async_task([0]):\n        tl.store(x, 1.0)\n", "warp_specialize=True"),
         ("", "    a = tl.arange(0, n)\n", "BLOCK: tl.constexpr"),
         ("", "    a = tl.arange(0, 48)\n", "triton.next_power_of_2"),
