@@ -21,5 +21,7 @@ def test_a_random_kernel_ends_as_with_triton_alone(compiler: Quick, independent:
     if failure is not None and error is not None:
         assert failure.kind == ("abort" if error is DIED else "error")
         if error is not DIED:
-            assert error.splitlines()[-1] in failure.message
+            said = error.splitlines()[-1]
+            # Triton says only that a pass failed; what the pass said of it is in the trace.
+            assert said in failure.message or ("PassManager::run failed" in said and failure.address)
             assert any(each.severity == "error" for each in made.manifest.diagnostics)
