@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app import addendum_jobs
@@ -76,16 +76,20 @@ def named_files(session: Session) -> set[str]:
     return {data["file"] for data in session.execute(rows).scalars()}
 
 
+# Made once: every request for a page asks.
+_STATES = (
+    select(AddendumJob.kind, AddendumJob.status, AddendumJob.queued_at)
+    .join(Trace, Trace.content == AddendumJob.content)
+    .where(Trace.id == bindparam("trace_id"))
+    .order_by(AddendumJob.kind)
+)
+
+
 def stamp(found: Services, trace_id: str) -> str:
     """Return what tells one state of a trace's addenda from another, for the keys of what is kept."""
-    rows = (
-        select(AddendumJob.kind, AddendumJob.status, AddendumJob.queued_at)
-        .join(Trace, Trace.content == AddendumJob.content)
-        .where(Trace.id == trace_id)
-        .order_by(AddendumJob.kind)
-    )
     with found.database.read() as session:
-        return ";".join(f"{kind},{status},{at}" for kind, status, at in session.execute(rows))
+        states = session.execute(_STATES, {"trace_id": trace_id})
+        return ";".join(f"{kind},{status},{at}" for kind, status, at in states)
 
 
 def llvm_passes(found: Services, session: Session, trace: Trace) -> LlvmPassesReply:
