@@ -19,6 +19,7 @@ from pipelines.kernels.torch_standin import (
     functional,
     functions,
     indexing,
+    legacy,
     library,
     methods,
     networks,
@@ -105,7 +106,7 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
         "Variable": _identity,
         **{name: grad_modes[name] for name in ("no_grad", "enable_grad", "set_grad_enabled")},
     }
-    cuda = {**gpu.functions(), "FloatTensor": _typed("float32"), "HalfTensor": _typed("float16")}
+    cuda = {**gpu.functions(), **legacy.types("cuda")}
     return {
         "torch": _top(grad_modes),
         "torch.version": {"__version__": VERSION, "cuda": None if amd else "12.8", "hip": "6.4" if amd else None},
@@ -130,6 +131,13 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
             "allow_in_graph": library.passing,
         },
         "torch._dynamo": {"disable": library.passing, "allow_in_graph": library.passing},
+        # Libraries ask at import whether they run on several devices; one process is never part of a group.
+        "torch.distributed": {
+            "is_available": lambda: False,
+            "is_initialized": lambda: False,
+            "ProcessGroup": type("ProcessGroup", (), {}),
+        },
+        "torch.distributed.tensor": {"DTensor": type("DTensor", (), {})},
         "torch.profiler": {"record_function": range_marker},
         "torch.nn": dict(networks.MODULES),
         "torch.nn.functional": dict(functional.FUNCTIONAL),
@@ -157,9 +165,7 @@ def _top(grad_modes: dict[str, Any]) -> dict[str, Any]:
         **grad_modes,
         "__version__": TorchVersion(VERSION),
         "Tensor": Tensor,
-        "FloatTensor": _typed("float32"),
-        "LongTensor": _typed("int64"),
-        "IntTensor": _typed("int32"),
+        **legacy.types("cpu"),
         "Size": Size,
         "dtype": DType,
         "device": Device,
@@ -190,19 +196,6 @@ def _top(grad_modes: dict[str, Any]) -> dict[str, Any]:
         "pi": 3.141592653589793,
         **{name: functional.FUNCTIONAL[name] for name in ("dropout", "rms_norm", "layer_norm")},
     }
-
-
-def _typed(name: str) -> Any:
-    """Return an old constructor, ``torch.cuda.FloatTensor``: of a shape or of values."""
-
-    def make(*args: Any) -> Tensor:
-        if args and isinstance(args[0], list | tuple):
-            made: Tensor = FUNCTIONS["tensor"](args[0], dtype=DTYPES[name])
-        else:
-            made = FUNCTIONS["empty"](*args, dtype=DTYPES[name])
-        return made
-
-    return make
 
 
 def build(gpu: Gpu) -> dict[str, ModuleType]:

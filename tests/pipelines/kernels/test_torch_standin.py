@@ -319,3 +319,20 @@ def test_a_memory_format_is_followed(written: str, strides: tuple[int, ...]):
 def test_a_memory_format_that_is_not_there_is_told():
     with pytest.raises(AttributeError, match=r"torch\.channels_last is not in Loupe's stand-in"):
         MODULES["torch"].empty(2, 3, 4, 5).contiguous(memory_format=MODULES["torch"].channels_last)
+
+
+def test_old_tensor_types_make_tensors_and_tell_them_by_type_and_device() -> None:
+    torch = MODULES["torch"]
+    made = torch.LongTensor([1, 2, 3])
+    assert (made.dtype, made.device.type, made.tolist()) == (torch.int64, "cpu", [1, 2, 3])
+    assert isinstance(made, torch.LongTensor)
+    assert not isinstance(made, torch.cuda.LongTensor | torch.IntTensor)
+    assert torch.cuda.BFloat16Tensor(2, 3).shape == (2, 3)
+    assert isinstance(torch.ones(2, device="cuda", dtype=torch.bool), torch.cuda.BoolTensor)
+
+
+def test_one_process_is_in_no_group_of_devices() -> None:
+    torch = MODULES["torch"]
+    assert not torch.distributed.is_available()
+    assert not torch.distributed.is_initialized()
+    assert not isinstance(torch.ones(1), torch.distributed.tensor.DTensor)
