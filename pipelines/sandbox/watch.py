@@ -96,7 +96,7 @@ class Watcher:
         try:
             if self._poll is not None:
                 self._poll(self._slot)
-        except Exception as error:
+        except Exception as error:  # the caller's own; it is raised again once the run is killed
             self._failure = error
             self._kill_at = now
             return

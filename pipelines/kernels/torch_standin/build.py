@@ -139,6 +139,17 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
         },
         "torch.distributed.tensor": {"DTensor": type("DTensor", (), {})},
         "torch.profiler": {"record_function": range_marker},
+        **_mathematics(),
+        "torch.types": {"Device": Device, "Number": int | float | bool},
+        "torch._C": {},
+        "torch.utils": {},
+        "torch.utils.checkpoint": {"checkpoint": lambda function, *args, **_: function(*args)},
+    }
+
+
+def _mathematics() -> dict[str, dict[str, Any]]:
+    """Return the contents of the modules of networks and of functions, by the module's name."""
+    return {
         "torch.nn": dict(networks.MODULES),
         "torch.nn.functional": dict(functional.FUNCTIONAL),
         "torch.nn.init": dict(networks.INITIALIZERS),
@@ -146,10 +157,6 @@ def _modules(gpu: Gpu) -> dict[str, dict[str, Any]]:
         "torch.nn.modules": {"Module": networks.Module},
         "torch.linalg": {"norm": FUNCTIONS["norm"], "vector_norm": FUNCTIONS["norm"]},
         "torch.special": {name: FUNCTIONS[name] for name in ("exp2", "expm1", "erf", "log1p", "softmax")},
-        "torch.types": {"Device": Device, "Number": int | float | bool},
-        "torch._C": {},
-        "torch.utils": {},
-        "torch.utils.checkpoint": {"checkpoint": lambda function, *args, **_: function(*args)},
     }
 
 

@@ -118,7 +118,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, *
 def full_like(base: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, **more: Any) -> Tensor:
     """Return a tensor of one value, laid out as another."""
     made: Tensor = FUNCTIONS["zeros_like"](base, dtype=dtype, device=device, **more)
-    return made.fill_(fill_value)  # type: ignore[no-any-return]
+    return made.fill_(fill_value)  # type: ignore[no-any-return] # from the registry
 
 
 def _new_full(
@@ -203,7 +203,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **more: Any) -> Te
     """Return random numbers of a normal distribution."""
     if size is None:
         return empty_like(mean if isinstance(mean, Tensor) else std)
-    return FUNCTIONS["randn"](size, **more) * std + mean  # type: ignore[no-any-return]
+    return FUNCTIONS["randn"](size, **more) * std + mean  # type: ignore[no-any-return] # from the registry
 
 
 @operation(method=False)
@@ -249,7 +249,7 @@ def _plain(data: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return a tensor, the same one where it fits."""
     if isinstance(data, Tensor):
-        return data.to(device or data.device, dtype or data.dtype)  # type: ignore[no-any-return]
+        return data.to(device or data.device, dtype or data.dtype)  # type: ignore[no-any-return] # from the registry
     return tensor(data, dtype=dtype, device=device)
 
 

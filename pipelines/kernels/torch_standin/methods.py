@@ -167,7 +167,7 @@ _random("exponential_", lambda shape, lambd=1.0: random_numbers().exponential(1 
 def bernoulli(base: Tensor, p: Any = None, **_: Any) -> Tensor:
     """Return random 0s and 1s, which are not known."""
     del p
-    return FUNCTIONS["empty_like"](base)  # type: ignore[no-any-return]
+    return FUNCTIONS["empty_like"](base)  # type: ignore[no-any-return] # from the registry
 
 
 def _scatter(base: Tensor, dim: int, index: Tensor, src: Any, **_: Any) -> Tensor:

@@ -57,7 +57,7 @@ add_method("__matmul__", lambda a, b: matmul(a, b))
 @operation("addmm", "addmv", "baddbmm", "addbmm")
 def addmm(base: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return a product added to a tensor."""
-    return FUNCTIONS["add"](FUNCTIONS["mul"](base, beta), matmul(a, b), alpha=alpha)  # type: ignore[no-any-return]
+    return FUNCTIONS["add"](FUNCTIONS["mul"](base, beta), matmul(a, b), alpha=alpha)  # type: ignore[no-any-return] # from the registry
 
 
 @operation("outer", "ger")

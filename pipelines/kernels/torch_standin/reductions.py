@@ -233,7 +233,7 @@ def softmax(base: Tensor, dim: int | None = None, dtype: DType | None = None, **
 @operation("log_softmax")
 def log_softmax(base: Tensor, dim: int | None = None, dtype: DType | None = None, **_: Any) -> Tensor:
     """Return the logarithm of the softmax."""
-    return FUNCTIONS["log"](softmax(base, dim, dtype))  # type: ignore[no-any-return]
+    return FUNCTIONS["log"](softmax(base, dim, dtype))  # type: ignore[no-any-return] # from the registry
 
 
 @operation("equal")
