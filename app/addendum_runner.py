@@ -93,7 +93,7 @@ class AddendumRunner:
             message = None
         except (NotAttachedError, OptionError) as error:
             addendum, message = None, str(error)
-        except Exception as error:
+        except Exception as error:  # every job ends, also by a fault of ours
             if self._stopping:  # its compiler was closed
                 log.info("the %s of %s ended with its worker", work.kind, work.trace_id)
                 self._put_back(work)

@@ -134,7 +134,7 @@ class Runner:
                 self._store(running, compiled)
         except OptionError as error:
             self._fail(running, "error", str(error))
-        except Exception as error:
+        except Exception as error:  # every job ends, also by a fault of ours
             if self._stopping:  # its compiler was closed, and the job goes back to the queue
                 log.info("%s ended with its worker", job.trace_id)
             elif isinstance(error, SandboxUnavailable | OSError | OperationalError):

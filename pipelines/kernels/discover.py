@@ -31,7 +31,7 @@ MAX_KERNELS = 500
 MAX_HELD = 16
 MAX_IMPORTED = 100
 
-_LAUNCHERS = ("warmup", "run")
+LAUNCHERS = ("warmup", "run")
 
 
 class Reading:
@@ -102,7 +102,7 @@ def _discover(file: File, reader: Reader) -> Discovery:
     _add_assigned(file, functions, found)
     made = sorted(found.values(), key=lambda item: item.node.lineno)[:MAX_KERNELS]
     known = {name for item in made for name in (item.node.name, *item.held)}
-    launched_names = set(_launched(file.tree))
+    launched_names = set(launched_in(file.tree))
     launched = known & launched_names
     called = {name for item in made for name in _called(item.node) if name in known and name != item.node.name}
     roles = _Roles(launched, called, {item.node.name: len(item.node.args.args) for item in made})
@@ -231,13 +231,13 @@ def _arguments(arguments: ast.arguments) -> Iterator[FoundArgument]:
         )
 
 
-def _launched(tree: ast.Module) -> Iterator[str]:
+def launched_in(tree: ast.Module) -> Iterator[str]:
     """Yield the last part of what is called as ``kernel[grid](...)`` or ``kernel.warmup(...)``."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         target = node.func
-        if isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and target.attr in _LAUNCHERS):
+        if isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and target.attr in LAUNCHERS):
             name = dotted(target.value)
             if name:
                 yield name.rpartition(".")[2] if isinstance(target, ast.Subscript) else name

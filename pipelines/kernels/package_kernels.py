@@ -6,9 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from pipelines.kernels.discover import MAX_KERNELS, Discovery, FoundKernel, Reading, discover
-
-_LAUNCHERS = ("warmup", "run")
+from pipelines.kernels.discover import LAUNCHERS, MAX_KERNELS, Discovery, FoundKernel, Reading, discover, launched_in
 
 
 def discover_package(files: Mapping[str, str], entry: str) -> Discovery:
@@ -51,7 +49,7 @@ def _known(kernel: FoundKernel, launched: set[str], helper: bool) -> FoundKernel
 
 def _launched(text: str) -> Iterator[str]:
     """Yield the names in ``kernel[grid](...)``, ``module.kernel[grid](...)`` and ``kernel.warmup(...)``."""
-    if not any(mark in text for mark in ("](", *_LAUNCHERS)):
+    if not any(mark in text for mark in ("](", *LAUNCHERS)):
         return
     try:
         with warnings.catch_warnings():
@@ -59,11 +57,4 @@ def _launched(text: str) -> Iterator[str]:
             tree = ast.parse(text.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # told by discover
         return
-    for node in ast.walk(tree):
-        called = node.func if isinstance(node, ast.Call) else None
-        if isinstance(called, ast.Subscript) or (isinstance(called, ast.Attribute) and called.attr in _LAUNCHERS):
-            held = called.value
-            if isinstance(held, ast.Name):
-                yield held.id
-            elif isinstance(held, ast.Attribute):
-                yield held.attr
+    yield from (name.rpartition(".")[2] for name in launched_in(tree))

@@ -37,7 +37,7 @@ def main(connection: int, request: int, setup: wire.Message, preload: ModuleType
         _prepare(order)
         _confine(setup, order)
         os.close(connection)
-    except BaseException as error:
+    except BaseException as error:  # nothing may run half confined
         _refuse(connection, error)
     _call(function, order["request"])
 

@@ -197,7 +197,7 @@ def main() -> None:
     become_subreaper()
     try:
         preload = _warm(setup)
-    except BaseException as error:
+    except BaseException as error:  # whatever it was, the sandbox is told instead of left waiting
         wire.send(control, {"error": "".join(traceback.format_exception(error))[-_TEXT:]})
         return
     setup["zygote"] = os.getpid()
